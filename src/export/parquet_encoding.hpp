@@ -17,20 +17,27 @@ enum class Encoding : std::uint8_t { plain = 0, rle = 3, delta_binary_packed = 5
 /// The low `bytes` bytes of a value, the lowest first.
 void append_low_bytes(std::string& out, std::uint64_t value, std::size_t bytes);
 
+// Where a function takes a `count`, it is given that many values, or one that all of them have.
+
 /// Definition levels of a page: one bit a row, set where there is a value. With the length in front. REQUIRES: there are rows.
-void append_levels(std::string& out, std::span<const std::uint8_t> present);
+void append_levels(std::string& out, std::span<const std::uint8_t> present, std::size_t count);
 
 /// PLAIN: 8 bytes each.
 void append_plain(std::string& out, std::span<const std::int64_t> values);
 void append_plain(std::string& out, std::span<const double> values);
 void append_plain(std::string& out, std::string_view text);
 /// PLAIN: a bit each.
-void append_bits(std::string& out, std::span<const std::uint8_t> truths);
+void append_bits(std::string& out, std::span<const std::uint8_t> truths, std::size_t count);
 
-/// DELTA_BINARY_PACKED, in whole bytes: zstd finds more in those than in differences packed bit by bit.
-void append_deltas(std::string& out, std::span<const std::int64_t> values);
+/// What the differences of a piece are as wide as.
+enum class Width : std::uint8_t {
+    bytes, // in which zstd finds what comes again
+    bits,  // which are less where nothing does
+};
+/// DELTA_BINARY_PACKED.
+void append_deltas(std::string& out, std::span<const std::int64_t> values, std::size_t count, Width width);
 
-/// RLE_DICTIONARY, in whole bytes for the same reason. REQUIRES: each index is below `entries`.
-void append_indices(std::string& out, std::span<const std::uint32_t> indices, std::size_t entries);
+/// RLE_DICTIONARY, in whole bytes: zstd finds more in those. REQUIRES: each index is below `entries`.
+void append_indices(std::string& out, std::span<const std::uint32_t> indices, std::size_t count, std::size_t entries);
 
 } // namespace plumb::exporting::parquet

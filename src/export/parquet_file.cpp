@@ -22,28 +22,31 @@ constexpr std::int32_t dictionary_page = 2;
 // Of parquet.thrift, by ColumnType: BOOLEAN, INT64, DOUBLE, BYTE_ARRAY.
 constexpr std::int32_t physical_types[] = {0, 2, 5, 6};
 
+} // namespace
+
 /// Distinct numbers, as long as they are few: open addressing over their bits.
 class Numbers {
   public:
     static constexpr std::size_t most = 65536;
 
-    /// False: there are too many.
+    /// Forgets those of before. False: there are too many.
     bool index(std::span<const double> values, std::vector<std::uint32_t>& indices) {
+        all.clear();
+        slots_.assign(least_slots, 0);
         indices.resize(values.size());
         for (std::size_t i = 0; i < values.size(); ++i) {
-            const auto bits = std::bit_cast<std::uint64_t>(values[i]);
-            std::size_t at = (bits * 0x9E3779B97F4A7C15u) >> 47;
-            while (slots_[at] != 0 && std::bit_cast<std::uint64_t>(all[slots_[at] - 1]) != bits) {
-                at = (at + 1) % slots_.size();
-            }
-            if (slots_[at] == 0) {
+            std::uint32_t& slot = slot_of(values[i]);
+            if (slot == 0) {
                 if (all.size() == most) {
                     return false;
                 }
                 all.push_back(values[i]);
-                slots_[at] = static_cast<std::uint32_t>(all.size());
+                slot = static_cast<std::uint32_t>(all.size());
             }
-            indices[i] = slots_[at] - 1;
+            indices[i] = slot - 1;
+            if (2 * all.size() > slots_.size()) {
+                grow();
+            }
         }
         return true;
     }
@@ -51,15 +54,31 @@ class Numbers {
     std::vector<double> all;
 
   private:
-    std::vector<std::uint32_t> slots_ = std::vector<std::uint32_t>(2 * most); // index + 1
-};
+    static constexpr std::size_t least_slots = 1024; // a power of two
 
-} // namespace
+    std::uint32_t& slot_of(double value) {
+        const auto bits = std::bit_cast<std::uint64_t>(value);
+        std::size_t at = (bits * 0x9E3779B97F4A7C15u >> 40) % slots_.size();
+        while (slots_[at] != 0 && std::bit_cast<std::uint64_t>(all[slots_[at] - 1]) != bits) {
+            at = (at + 1) % slots_.size();
+        }
+        return slots_[at];
+    }
+    void grow() {
+        slots_.assign(4 * slots_.size(), 0);
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            slot_of(all[i]) = static_cast<std::uint32_t>(i + 1);
+        }
+    }
+
+    std::vector<std::uint32_t> slots_; // index + 1
+};
 
 void ParquetWriter::Free::operator()(ZSTD_CCtx_s* zstd) const { ZSTD_freeCCtx(zstd); }
 
 ParquetWriter::ParquetWriter(TextSink& sink, std::vector<ParquetColumn> columns)
-    : sink_(sink), columns_(std::move(columns)), zstd_(ZSTD_createCCtx()), good_(zstd_ != nullptr) {
+    : sink_(sink), columns_(std::move(columns)), zstd_(ZSTD_createCCtx()), good_(zstd_ != nullptr),
+      numbers_(std::make_unique<Numbers>()) {
     append(magic);
 }
 
@@ -87,18 +106,21 @@ std::span<const T> ParquetWriter::present(std::span<const T> values, std::vector
         there += levels_[i];
     }
     room.resize(there);
-    statistics.missing = static_cast<std::int64_t>(values.size() - room.size());
-    append_levels(body, levels_);
+    statistics.missing = static_cast<std::int64_t>(values.size() < rows() ? (1 - there) * rows() : rows() - there);
+    append_levels(body, levels_, rows());
     return room;
 }
 
 void ParquetWriter::pack(Page& page) {
-    page.packed.resize(ZSTD_compressBound(page.body.size()));
+    if (const std::size_t bound = ZSTD_compressBound(page.body.size()); bound > page.room_size) {
+        page.room = std::make_unique_for_overwrite<char[]>(bound);
+        page.room_size = bound;
+    }
     const std::size_t packed = !good_ ? 0
-                                      : ZSTD_compressCCtx(zstd_.get(), page.packed.data(), page.packed.size(),
+                                      : ZSTD_compressCCtx(zstd_.get(), page.room.get(), page.room_size,
                                                           page.body.data(), page.body.size(), zstd_level);
     good_ = good_ && ZSTD_isError(packed) == 0;
-    page.packed.resize(good_ ? packed : 0);
+    page.packed_size = good_ ? packed : 0;
 }
 
 void ParquetWriter::put_page(const Page& page, Chunk& chunk, std::size_t values, Encoding encoding, bool dictionary) {
@@ -106,7 +128,7 @@ void ParquetWriter::put_page(const Page& page, Chunk& chunk, std::size_t values,
     CompactWriter to(head);
     to.int32(1, dictionary ? dictionary_page : data_page);
     to.int32(2, static_cast<std::int32_t>(page.body.size()));
-    to.int32(3, static_cast<std::int32_t>(page.packed.size()));
+    to.int32(3, static_cast<std::int32_t>(page.packed_size));
     to.begin_struct(dictionary ? 7 : 5);
     to.int32(1, static_cast<std::int32_t>(values));
     to.int32(2, static_cast<std::int32_t>(encoding));
@@ -117,13 +139,12 @@ void ParquetWriter::put_page(const Page& page, Chunk& chunk, std::size_t values,
     to.end();
     to.end();
     chunk.plain_bytes += static_cast<std::int64_t>(head.size() + page.body.size());
-    chunk.bytes += static_cast<std::int64_t>(head.size() + page.packed.size());
+    chunk.bytes += static_cast<std::int64_t>(head.size() + page.packed_size);
     append(head);
-    append(page.packed);
+    append(page.packed());
 }
 
-void ParquetWriter::put_dictionary(std::string body, std::size_t entries, Chunk& chunk) {
-    Page page{std::move(body), {}};
+void ParquetWriter::put_dictionary(Page& page, std::size_t entries, Chunk& chunk) {
     pack(page);
     chunk.begin = at_;
     put_page(page, chunk, entries, Encoding::plain, true);
@@ -135,73 +156,100 @@ void ParquetWriter::put_data(const Page& page, Encoding encoding, Chunk& chunk) 
     if (encoding != Encoding::rle_dictionary) {
         chunk.begin = at_;
     }
-    put_page(page, chunk, groups_.back().rows, encoding, false);
+    put_page(page, chunk, rows(), encoding, false);
     groups_.back().chunks.push_back(std::move(chunk));
 }
 
 void ParquetWriter::truths(std::span<const std::uint8_t> values) {
     Chunk chunk;
-    Page page;
-    append_bits(page.body, present(values, truths_, page.body, chunk.statistics,
-                                   [](std::uint8_t value) { return value == no_truth; }));
+    page_.body.clear();
+    const std::span<const std::uint8_t> there =
+        present(values, truths_, page_.body, chunk.statistics, [](std::uint8_t value) { return value == no_truth; });
+    append_bits(page_.body, there, chunk.there(rows()));
+    pack(page_);
+    put_data(page_, Encoding::plain, chunk);
+}
+
+void ParquetWriter::pack_plain(Page& page, std::string_view levels, std::span<const std::int64_t> values) {
+    page.body = levels;
+    append_plain(page.body, values);
     pack(page);
-    put_data(page, Encoding::plain, chunk);
+}
+
+void ParquetWriter::pack_deltas(Page& page, std::string_view levels, std::span<const std::int64_t> values,
+                                std::size_t count, Width width) {
+    page.body = levels;
+    append_deltas(page.body, values, count, width);
+    pack(page);
+}
+
+/// Lengths that alternate between short and long ones: a difference holds the noise of two of them. Told from some in the middle.
+bool ParquetWriter::looks_better_plain(std::span<const std::int64_t> values) {
+    constexpr std::size_t some = 2048;
+    const std::size_t count = std::min(some, values.size());
+    const std::span<const std::int64_t> middle = values.subspan((values.size() - count) / 2, count);
+    pack_deltas(page_, {}, middle, count, Width::bytes);
+    std::size_t deltas = page_.packed_size;
+    if (deltas <= count) { // what comes again, and no noise
+        return false;
+    }
+    pack_deltas(page_, {}, middle, count, Width::bits);
+    deltas = std::min(deltas, page_.packed_size);
+    pack_plain(page_, {}, middle);
+    return page_.packed_size < deltas;
 }
 
 void ParquetWriter::integers(std::span<const std::int64_t> values) {
     Chunk chunk;
-    Page page;
-    const std::span<const std::int64_t> there =
-        present(values, integers_, page.body, chunk.statistics, [](std::int64_t value) { return value == no_integer; });
+    levels_bytes_.clear();
+    const std::span<const std::int64_t> there = present(values, integers_, levels_bytes_, chunk.statistics,
+                                                        [](std::int64_t value) { return value == no_integer; });
     if (!there.empty()) {
         const auto [least, most] = std::minmax_element(there.begin(), there.end());
         append_plain(chunk.statistics.least, std::span(&*least, 1));
         append_plain(chunk.statistics.most, std::span(&*most, 1));
     }
-    const std::size_t levels = page.body.size();
-    append_deltas(page.body, there);
-    pack(page);
-    // Lengths that alternate between short and long ones: a difference holds the noise of two of them.
-    if (page.packed.size() > values.size()) {
-        Page other{page.body.substr(0, levels), {}};
-        append_plain(other.body, there);
-        pack(other);
-        if (other.packed.size() < page.packed.size()) {
-            put_data(other, Encoding::plain, chunk);
-            return;
-        }
+    const std::size_t count = chunk.there(rows());
+    if (there.size() == count && looks_better_plain(there)) {
+        pack_plain(page_, levels_bytes_, there);
+        put_data(page_, Encoding::plain, chunk);
+        return;
     }
-    put_data(page, Encoding::delta_binary_packed, chunk);
+    pack_deltas(page_, levels_bytes_, there, count, Width::bytes);
+    const bool noise = page_.packed_size > count;
+    if (noise) {
+        pack_deltas(other_, levels_bytes_, there, count, Width::bits);
+    }
+    put_data(noise && other_.packed_size < page_.packed_size ? other_ : page_, Encoding::delta_binary_packed, chunk);
 }
 
 void ParquetWriter::reals(std::span<const double> values) {
     Chunk chunk;
-    Page page;
+    page_.body.clear();
     const std::span<const double> there =
-        present(values, reals_, page.body, chunk.statistics, [](double value) { return std::isnan(value); });
-    Numbers numbers;
-    if (numbers.index(there, indices_)) {
-        std::string dictionary;
-        append_plain(dictionary, numbers.all);
-        put_dictionary(std::move(dictionary), numbers.all.size(), chunk);
-        append_indices(page.body, indices_, numbers.all.size());
-        pack(page);
-        put_data(page, Encoding::rle_dictionary, chunk);
-        return;
+        present(values, reals_, page_.body, chunk.statistics, [](double value) { return std::isnan(value); });
+    Encoding encoding = Encoding::plain;
+    if (numbers_->index(there, indices_)) {
+        encoding = Encoding::rle_dictionary;
+        other_.body.clear();
+        append_plain(other_.body, numbers_->all);
+        put_dictionary(other_, numbers_->all.size(), chunk);
+        append_indices(page_.body, indices_, chunk.there(rows()), numbers_->all.size());
+    } else { // too many: then there is one for each row
+        append_plain(page_.body, there);
     }
-    append_plain(page.body, there);
-    pack(page);
-    put_data(page, Encoding::plain, chunk);
+    pack(page_);
+    put_data(page_, encoding, chunk);
 }
 
 void ParquetWriter::texts(std::span<const std::uint32_t> codes, const TextOfCode& text_of) {
     Chunk chunk;
-    Page page;
+    page_.body.clear();
+    other_.body.clear(); // the dictionary
     const std::span<const std::uint32_t> there =
-        present(codes, codes_, page.body, chunk.statistics, [](std::uint32_t code) { return code == no_text; });
+        present(codes, codes_, page_.body, chunk.statistics, [](std::uint32_t code) { return code == no_text; });
     std::vector<std::uint32_t> index_of;          // by code, + 1
     std::map<std::string, std::uint32_t> indices; // by text: several codes may stand for one
-    std::string dictionary;
     indices_.resize(there.size());
     for (std::size_t i = 0; i < there.size(); ++i) {
         if (i != 0 && there[i] == there[i - 1]) {
@@ -217,7 +265,7 @@ void ParquetWriter::texts(std::span<const std::uint32_t> codes, const TextOfCode
                 indices.emplace(base::valid_utf8(text_of(there[i])), static_cast<std::uint32_t>(indices.size() + 1));
             index = at->second;
             if (fresh) {
-                append_plain(dictionary, at->first);
+                append_plain(other_.body, at->first);
             }
         }
         indices_[i] = index - 1;
@@ -226,10 +274,10 @@ void ParquetWriter::texts(std::span<const std::uint32_t> codes, const TextOfCode
         chunk.statistics.least = indices.begin()->first;
         chunk.statistics.most = indices.rbegin()->first;
     }
-    put_dictionary(std::move(dictionary), indices.size(), chunk);
-    append_indices(page.body, indices_, indices.size());
-    pack(page);
-    put_data(page, Encoding::rle_dictionary, chunk);
+    put_dictionary(other_, indices.size(), chunk);
+    append_indices(page_.body, indices_, chunk.there(rows()), indices.size());
+    pack(page_);
+    put_data(page_, Encoding::rle_dictionary, chunk);
 }
 
 void ParquetWriter::put_schema(CompactWriter& to) const {

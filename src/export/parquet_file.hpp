@@ -31,6 +31,8 @@ struct ParquetColumn {
 
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 
+class Numbers;
+
 class ParquetWriter {
   public:
     ParquetWriter(TextSink& sink, std::vector<ParquetColumn> columns);
@@ -38,7 +40,7 @@ class ParquetWriter {
     ParquetWriter(const ParquetWriter&) = delete;
     ParquetWriter& operator=(const ParquetWriter&) = delete;
 
-    /// Then each column once, in order, by the call for its type, with a value for every row.
+    /// Then each column once, in order, by the call for its type: with a value for every row, or with one that all rows have.
     void begin_group(std::size_t rows);
     void truths(std::span<const std::uint8_t> values);
     void integers(std::span<const std::int64_t> values);
@@ -63,25 +65,39 @@ class ParquetWriter {
         std::int64_t data_page = 0; // in the file, as the other
         std::int64_t plain_bytes = 0, bytes = 0;
         Statistics statistics;
+
+        /// How many of those rows have a value.
+        [[nodiscard]] std::size_t there(std::size_t rows) const {
+            return rows - static_cast<std::size_t>(statistics.missing);
+        }
     };
     struct Group {
         std::size_t rows = 0;
         std::vector<Chunk> chunks;
     };
-    struct Page {
+    struct Page {         // used again and again: fresh memory costs more than what is written into it
         std::string body; // before compression
-        std::string packed;
+        std::unique_ptr<char[]> room;
+        std::size_t room_size = 0, packed_size = 0;
+        [[nodiscard]] std::string_view packed() const { return {room.get(), packed_size}; }
     };
 
     [[nodiscard]] const ParquetColumn& column() const { return columns_[groups_.back().chunks.size()]; }
-    /// Levels of the rows, where the column is optional; those that are there go on.
+    [[nodiscard]] std::size_t rows() const { return groups_.back().rows; }
+    /// Levels of the rows, where the column is optional; those that are there go on, or the one that all rows have.
     template <class T, class Missing>
     std::span<const T> present(std::span<const T> values, std::vector<T>& room, std::string& body,
                                Statistics& statistics, Missing missing);
     void pack(Page& page);
     void put_page(const Page& page, Chunk& chunk, std::size_t values, Encoding encoding, bool dictionary);
-    void put_dictionary(std::string body, std::size_t entries, Chunk& chunk);
+    /// The entries lie in the page's body.
+    void put_dictionary(Page& page, std::size_t entries, Chunk& chunk);
     void put_data(const Page& page, Encoding encoding, Chunk& chunk);
+    /// Into a page, behind the levels.
+    void pack_plain(Page& page, std::string_view levels, std::span<const std::int64_t> values);
+    void pack_deltas(Page& page, std::string_view levels, std::span<const std::int64_t> values, std::size_t count,
+                     Width width);
+    [[nodiscard]] bool looks_better_plain(std::span<const std::int64_t> values);
     void append(std::string_view bytes);
     void put_schema(CompactWriter& to) const;
     void put_chunk(CompactWriter& to, const ParquetColumn& column, const Chunk& chunk, std::size_t rows) const;
@@ -95,6 +111,9 @@ class ParquetWriter {
     std::vector<Group> groups_;
     std::int64_t at_ = 0; // bytes written
     bool good_ = true;
+    Page page_, other_;
+    std::string levels_bytes_;
+    std::unique_ptr<Numbers> numbers_;
     std::vector<std::uint8_t> levels_, truths_;
     std::vector<std::int64_t> integers_;
     std::vector<double> reals_;

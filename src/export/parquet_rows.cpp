@@ -9,16 +9,27 @@ namespace plumb::exporting::parquet {
 
 namespace {
 
-/// In that order; as they are where it is the order they are in.
-template <class T>
-std::span<const T> ordered(const T* values, const std::vector<std::uint32_t>& order, bool moved, std::vector<T>& room) {
-    if (!moved) {
-        return {values, order.size()};
+/// Puts the rows of a column in order.
+class Order {
+  public:
+    /// Empty: as they are.
+    Order(std::span<const std::uint32_t> rows, std::size_t count) : rows_(rows), count_(count) {}
+
+    /// In that order; one, where all have it.
+    template <class T>
+    std::span<const T> operator()(const T* values, bool same, std::vector<T>& room) const {
+        if (same || rows_.empty()) {
+            return {values, same ? 1 : count_};
+        }
+        room.resize(count_);
+        std::transform(rows_.begin(), rows_.end(), room.begin(), [&](std::uint32_t row) { return values[row]; });
+        return room;
     }
-    room.resize(order.size());
-    std::transform(order.begin(), order.end(), room.begin(), [&](std::uint32_t row) { return values[row]; });
-    return room;
-}
+
+  private:
+    std::span<const std::uint32_t> rows_;
+    std::size_t count_;
+};
 
 } // namespace
 
@@ -64,26 +75,28 @@ void RowGroup::put(ParquetWriter& file) {
         std::merge(order_.begin(), order_.end(), late_.begin(), late_.end(), all.begin(), before);
         order_.swap(all);
     }
+    const Order in_order(moved ? std::span<const std::uint32_t>(order_) : std::span<const std::uint32_t>(), rows_);
     std::vector<std::uint8_t> truths;
     std::vector<std::int64_t> integers;
     std::vector<double> reals;
     std::vector<std::uint32_t> codes;
     file.begin_group(rows_);
-    for (const Buffer& buffer : buffers_) {
+    for (Buffer& buffer : buffers_) {
         switch (buffer.column.type) {
         case ColumnType::truth:
-            file.truths(ordered(buffer.truths.get(), order_, moved, truths));
+            file.truths(in_order(buffer.truths.get(), buffer.same, truths));
             break;
         case ColumnType::integer:
-            file.integers(ordered(buffer.integers.get(), order_, moved, integers));
+            file.integers(in_order(buffer.integers.get(), buffer.same, integers));
             break;
         case ColumnType::real:
-            file.reals(ordered(buffer.reals.get(), order_, moved, reals));
+            file.reals(in_order(buffer.reals.get(), buffer.same, reals));
             break;
         case ColumnType::text:
-            file.texts(ordered(buffer.codes.get(), order_, moved, codes), buffer.text_of);
+            file.texts(in_order(buffer.codes.get(), buffer.same, codes), buffer.text_of);
             break;
         }
+        buffer.same = true;
     }
     rows_ = 0;
     latest_ = no_integer;

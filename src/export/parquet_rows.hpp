@@ -3,8 +3,10 @@
 // read from memory once for every column. Owned by one export; one thread. Memory: a row group, touched as it fills.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -23,7 +25,7 @@ class RowGroup {
 
     /// The end of a row whose values were given.
     void end_row() {
-        const std::int64_t begin = buffers_[begin_].integers[rows_];
+        const std::int64_t begin = buffers_[begin_].integers[buffers_[begin_].same ? 0 : rows_];
         if (begin >= latest_) {
             latest_ = begin;
             order_.push_back(static_cast<std::uint32_t>(rows_));
@@ -47,6 +49,7 @@ class RowGroup {
 
     struct Buffer { // one of the arrays is there
         ParquetColumn column;
+        bool same = true; // all rows have the value of row 0, and the others are not filled in
         TextOfCode text_of;
         std::unique_ptr<std::uint8_t[]> truths;
         std::unique_ptr<std::int64_t[]> integers;
@@ -79,15 +82,28 @@ class Schema {
 class Values {
   public:
     explicit Values(RowGroup& group) : at_(group.buffers_.data()), row_(group.rows_) {}
-    void truth(const char*, Given, std::uint8_t value) { at_++->truths[row_] = value; }
-    void integer(const char*, Given, std::int64_t value) { at_++->integers[row_] = value; }
-    void real(const char*, Given, double value) { at_++->reals[row_] = value; }
+    void truth(const char*, Given, std::uint8_t value) { put(value, at_->truths.get()); }
+    void integer(const char*, Given, std::int64_t value) { put(value, at_->integers.get()); }
+    void real(const char*, Given, double value) { put(value, at_->reals.get()); }
     template <class TextOf>
     void text(const char*, Given, std::uint32_t code, const TextOf&) {
-        at_++->codes[row_] = code;
+        put(code, at_->codes.get());
     }
 
   private:
+    template <class T>
+    void put(T value, T* values) {
+        RowGroup::Buffer& buffer = *at_++;
+        if (buffer.same && row_ != 0) {
+            if (std::memcmp(&value, values, sizeof value) == 0) { // of a real number, which may be none, the bits
+                return;
+            }
+            std::fill(values + 1, values + row_, values[0]);
+            buffer.same = false;
+        }
+        values[row_] = value;
+    }
+
     RowGroup::Buffer* at_;
     std::size_t row_;
 };
