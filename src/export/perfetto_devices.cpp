@@ -150,11 +150,12 @@ void PerfettoDevices::write(Track& track, const Event& event, const std::string&
         }
     }
     fields.append(more);
+    // In this order a compressor finds one repetition for each event: first what is its own, then what the same event of the step before
+    // had, then what neighbours have in common.
     const auto put = [&](ProtoPen& pen) {
-        pen.number(field::GpuRenderStageEvent::event_id, event.id); // an event without one is not drawn
         pen.number(field::GpuRenderStageEvent::duration, static_cast<std::uint64_t>(event.duration_ns));
         pen.number(field::GpuRenderStageEvent::stage_iid, stage.iid);
-        // What neighbours have in common stands together, with the beginning of the next: a compressor finds one repetition.
+        pen.number(field::GpuRenderStageEvent::event_id, event.id); // an event without one is not drawn
         pen.number(field::GpuRenderStageEvent::context, track.gpu + 1);
         if (track.gpu != 0) {
             pen.number(field::GpuRenderStageEvent::gpu_id, track.gpu);
@@ -169,6 +170,7 @@ void PerfettoDevices::write(Track& track, const Event& event, const std::string&
         packets_.put_packet([&](ProtoPen& pen) {
             PerfettoPackets::put_time(pen, lane, event.begin_ns);
             pen.message(field::TracePacket::gpu_render_stage_event, [&] { put(pen); });
+            pen.raw(lane.prefix);
         });
         return;
     }
@@ -180,15 +182,28 @@ void PerfettoDevices::write(Track& track, const Event& event, const std::string&
     ProtoText whole, packet;
     whole.append({middle, static_cast<std::size_t>(time.at() - middle)}).append(fields.bytes());
     packet.append({room, static_cast<std::size_t>(middle - room)})
-        .message(field::TracePacket::gpu_render_stage_event, whole);
+        .message(field::TracePacket::gpu_render_stage_event, whole)
+        .append(lane.prefix);
     packets_.packet(packet);
+}
+
+/// Of an event that nothing in the trace submitted: odd. Counted from the beginning of each step, below a number that grows from one step
+/// to the next: the same event of another step has the same low bytes.
+std::uint64_t PerfettoDevices::new_id(std::uint64_t step) {
+    constexpr unsigned low_bits = 14;
+    if (step != last_step_) {
+        last_step_ = step;
+        next_id_ = ((next_id_ >> low_bits) + 1) << low_bits;
+    }
+    next_id_ += 2;
+    return next_id_ - 1;
 }
 
 void PerfettoDevices::write(const Sample& sample, std::span<const resolve::Launch> launches) {
     const auto arrow = arrows_.end_at(sample, launches);
     const Event event{sample.begin_ns,
                       sample.duration_ns,
-                      arrow ? *arrow * 2 : ++others_ * 2 + 1, // as the submission names it, and never that
+                      arrow ? *arrow * 2 : new_id(sample.step), // as the submission names it, and never that
                       sample.step,
                       sample.name,
                       sample.layer,
@@ -224,7 +239,7 @@ void PerfettoDevices::write(const resolve::RecordedNode& node, std::uint16_t nam
     const double bytes = transfer && node.has_parts ? static_cast<double>(node.transferred) : node.bytes;
     const Event event{node.begin_ns,
                       node.duration_ns,
-                      ++others_ * 2 + 1,
+                      new_id(node.step),
                       node.step,
                       name,
                       node.layer,

@@ -61,6 +61,7 @@ class PerfettoDevices {
     [[nodiscard]] std::uint64_t gpu_of(const std::string& clock);
     Lane& lane_of(Track& track, std::int64_t begin_ns, std::int64_t duration_ns);
     const Stage& stage_of(Lane& lane, const Event& event);
+    [[nodiscard]] std::uint64_t new_id(std::uint64_t step);
     /// `more`: further fields of the event.
     void write(Track& track, const Event& event, const std::string& more);
 
@@ -72,7 +73,9 @@ class PerfettoDevices {
     std::map<std::uint32_t, Track> recorded_;   // by the thread that recorded it
     std::map<std::string, std::uint64_t> gpus_; // by clock
     std::set<std::uint64_t> taken_gpus_;
-    std::uint64_t others_ = 0; // events that nothing in the trace submitted
+    // Of events that nothing in the trace submitted.
+    std::uint64_t next_id_ = 0;
+    std::uint64_t last_step_ = resolve::no_step; // that one of them was of
 };
 
 } // namespace plumb::exporting

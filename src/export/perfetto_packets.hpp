@@ -96,7 +96,6 @@ class PerfettoPackets {
             pen.number(field::TracePacket::timestamp, static_cast<std::uint64_t>(ns));
             pen.number(field::TracePacket::timestamp_clock_id, field::BuiltinClock::BUILTIN_CLOCK_MONOTONIC);
         }
-        pen.raw(in.prefix);
     }
 
     template <class Write>

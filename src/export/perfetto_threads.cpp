@@ -286,6 +286,7 @@ void PerfettoThreads::write_begin(Lane& lane, const Slice& slice, const Slice* p
     packets_.sink().reserve(packet_room);
     packets_.put_packet([&](ProtoPen& pen) {
         PerfettoPackets::put_time(pen, lane, slice.begin_ns);
+        pen.raw(lane.prefix);
         pen.message(field::TracePacket::track_event, [&] {
             pen.number(field::TrackEvent::type, field::TrackEventType::TYPE_SLICE_BEGIN);
             if (words.name != 0) {
@@ -339,6 +340,7 @@ void PerfettoThreads::write_end(Lane& lane, const Slice& slice) {
     packets_.sink().reserve(packet_room);
     packets_.put_packet([&](ProtoPen& pen) {
         PerfettoPackets::put_time(pen, lane, slice.end_ns);
+        pen.raw(lane.prefix);
         pen.message(field::TracePacket::track_event,
                     [&] { pen.number(field::TrackEvent::type, field::TrackEventType::TYPE_SLICE_END); });
     });
@@ -360,6 +362,7 @@ void PerfettoThreads::write(const resolve::RecordedNode& node, std::uint16_t nam
     packets_.sink().reserve(packet_room);
     packets_.put_packet([&](ProtoPen& pen) {
         PerfettoPackets::put_time(pen, lane, node.begin_ns);
+        pen.raw(lane.prefix);
         pen.message(field::TracePacket::track_event, [&] {
             pen.number(field::TrackEvent::type, field::TrackEventType::TYPE_INSTANT);
             pen.number(field::TrackEvent::name_iid, iid);
