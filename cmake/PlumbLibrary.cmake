@@ -87,7 +87,7 @@ endfunction()
 # alone, and brings along what the process may have in another version: libstdc++, zstd and pcre2.
 function(plumb_attach_module target doors)
   get_property(rooms GLOBAL PROPERTY plumb_rooms)
-  list(REMOVE_ITEM rooms ${PLUMB_ANALYSIS_ROOMS} ${PLUMB_COMMAND_ROOMS} capi)
+  list(REMOVE_ITEM rooms ${PLUMB_ANALYSIS_ROOMS} ${PLUMB_COMMAND_ROOMS})
   list(APPEND rooms layers import_rules)
   set(objects "")
   foreach(room IN LISTS rooms)

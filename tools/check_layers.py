@@ -34,7 +34,7 @@ BELOW = {
     "session": ["cudagraph", "fingerprint", "asking", "metrics"],
     "ggml": [],
     "capi": ["session", "ggml"],
-    "attach": ["session", "ggml", "import"],
+    "attach": ["session", "ggml", "capi", "import"],
     "import": ["layers", "recording"],
     "top": ["answers"],
     "sql": ["page"],

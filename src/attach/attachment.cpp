@@ -11,12 +11,14 @@
 #include <unistd.h>
 #include <vector>
 
+#include "capi/handles.hpp"
+
 namespace plumb::attach {
 namespace {
 
 struct Shared {
     std::mutex mutex;
-    Profiler* profiler = nullptr;
+    plumb_profiler* recording = nullptr;
     pid_t owner = 0; // who made it
     std::set<std::string> said;
     std::vector<void (*)()> closing;
@@ -44,7 +46,7 @@ void close_at_exit() {
     for (void (*function)() : all.closing) {
         function();
     }
-    (void)all.profiler->close();
+    (void)all.recording->profiler.close();
 }
 
 } // namespace
@@ -64,23 +66,25 @@ bool wanted() {
     return answer;
 }
 
-Profiler& profiler() {
+plumb_profiler* recording() {
     Shared& all = shared();
     const std::lock_guard lock(all.mutex);
-    if (all.profiler == nullptr) {
+    if (all.recording == nullptr) {
         Result<Config> config = Config::from_env();
         if (config.ok()) {
             config->diagnostic = say_for_profiler;
         }
-        all.profiler = new Profiler(std::move(config));
+        all.recording = new plumb_profiler{Profiler(std::move(config))};
         all.owner = getpid();
         std::atexit(close_at_exit);
-        if (all.profiler->enabled()) {
-            tell_recording(all.profiler->path());
+        if (Profiler& made = all.recording->profiler; made.enabled()) {
+            tell_recording(made.path());
         }
     }
-    return *all.profiler;
+    return all.recording;
 }
+
+Profiler& profiler() { return recording()->profiler; }
 
 void tell(const char* kind, const std::string& text) {
     const char* path = std::getenv("PLUMB_RUN");

@@ -8,14 +8,17 @@
 
 #include "plumb/profiler.hpp"
 
+struct plumb_profiler;
+
 namespace plumb::attach {
 
 /// Whether PLUMB asks for a recording and this process may be looked into: not one with the rights of another user
 /// (AT_SECURE). Settled when first asked.
 [[nodiscard]] bool wanted();
 
-/// The profiler of this process, made when first asked for, and closed when the process exits.
+/// The profiler of this process, made when first asked for, and closed when the process exits; and the same as plumb.h has it.
 Profiler& profiler();
+plumb_profiler* recording();
 
 /// Tells `plumb run` one line, where the process runs under it: "engine", "recording" or "sentence", and its text.
 void tell(const char* kind, const std::string& text);

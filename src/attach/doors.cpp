@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "attach/cudart/hooks.hpp"
+#include "attach/functions.hpp"
 #include "attach/ggml/hooks.hpp"
 #include "attach/nvtx/hooks.hpp"
 #include "attach/opencl/layer.hpp"
@@ -73,3 +74,6 @@ extern "C" PLUMB_API std::int32_t clInitLayer(std::uint32_t count, void* const* 
                                               void* const** ours) {
     return opencl::init_layer(count, below, our_count, ours);
 }
+
+/// What Python's package looks for in the process, and calls in place of its own libplumb where it is.
+extern "C" PLUMB_API void* plumb_attach_function(const char* name) { return function(name); }

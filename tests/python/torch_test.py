@@ -19,6 +19,7 @@ PLUMB, SITE = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 TORCH = sys.argv[3]
 sys.path.append(str(HERE.parent / "engines"))
 
+import ledger
 from recorded import Recorded, run
 
 SCRATCH = tempfile.TemporaryDirectory(prefix="plumb-torch-")
@@ -226,13 +227,13 @@ class Names(Case):
         script = Script("""
             model = Decoder()
             for weight in model.parameters():
-                weight.device = torch.device("cuda")
+                weight.device = torch.device("xpu")
             for _ in range(3):
                 model(ids(1, 3))
-        """ if TORCH != "real" else "print('the look-alike alone can say that it is on a GPU')")
+        """ if TORCH != "real" else "print('the look-alike alone can say where it is')")
         self.assertIsNone(script.recorded)
         if TORCH != "real":
-            self.assertIn("a model is on the device cuda: only models on the processor are recorded", script.done.stderr)
+            self.assertIn("a model is on the device xpu: only models on the processor and on CUDA are recorded", script.done.stderr)
 
     def test_no_model_is_no_recording(self):
         script = Script("print('nothing')")
@@ -523,10 +524,150 @@ class Python(Case):
         self.assertEqual([row["name"] for row in script.recorded.scopes], ["embedding", "sampling", "embedding"])
         self.assertEqual(len(script.recorded.steps), 2)
 
+    def test_a_program_with_scopes_alone_is_recorded_and_may_ask_for_its_report(self):
+        package = ":".join(filter(None, [str(SITE), CLEAN.get("PYTHONPATH")]))
+        script = Script("""
+            import plumb
+            for _ in range(3):
+                with plumb.step("decode", tokens=1), plumb.brick("sampling"):
+                    pass
+            print([row["steps"] for row in plumb.profiler().snapshot()["phases"]])
+            plumb.profiler().close()
+            with plumb.brick("sampling"):
+                pass
+        """, PYTHONPATH=package)
+        self.assertIn("[3]\n", script.done.stdout)
+        self.assertEqual(script.phases(), {"decode": (3, 3)})
+        self.assertIn("recording ", script.done.stderr)
+
     def test_without_the_extension_it_steps_aside_and_says_so(self):
         script = Script("Decoder()(ids(1, 1))", PLUMB_PYTHON="ctypes")
         self.assertIsNone(script.recorded)
         self.assertIn("note  torch is not recorded: the extension", script.done.stderr)
+
+
+class Cuda(Case):
+    """On the GPU of the look-alike, which is the virtual one: what it computes and its generator are as without us."""
+
+    MODEL = """
+        class Random(Attention):
+            def forward(self, x):
+                return self.o_proj(torch.dropout(self.q_proj(x)))
+
+        def made(layers=2):
+            model = Decoder(layers)
+            for layer in model.layers:
+                layer.self_attn = Random()
+            return model.cuda()
+
+        def captured(model, x):
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                torch.multinomial(model(x))
+            return graph
+
+        def replay(graph, times):
+            for i in range(times):
+                graph.replay()
+                if i % 4 == 0:
+                    torch.cuda.synchronize()
+    """
+    RANDOM = ["layer_norm", "qkv_projection", "attention", *LAYER[2:]]  # dropout is time of the attention itself
+
+    def script(self, text, words=(), **environment):
+        environment["LOOKALIKE_TORCH_CUDA"] = str(SITE.parent / "lookalike_torch/liblookalike_torch_cuda.so")
+        truth = pathlib.Path(tempfile.mkdtemp(dir=FOLDER)) / "truth.tsv"
+        script = Script(textwrap.dedent(self.MODEL) + textwrap.dedent(text) + "\nprint('state', *torch.cuda.state())\n", words,
+                        VIRTUAL_CUDART_TRUTH=str(truth), **environment)
+        script.truth = truth.read_text()
+        self.assertRegex(script.done.stdout, r"state \d+ \d+\n")
+        self.assertIn(script.alone().stdout, script.done.stdout)
+        return script
+
+    def sampled(self, text):
+        """A twin is built by a thread of ours, which may come late: with more and more replays, until one was sampled."""
+        for times in (400, 1_600, 6_400, 25_600):
+            script = self.script(text, [str(times)])
+            script.rows = ledger.rows_of(PLUMB, script.recording)
+            if script.rows:
+                return script, times
+        self.fail(f"nothing was sampled in {times} replays: {script.done.stderr}")
+
+    def test_modules_are_scopes_of_the_stream_with_the_times_of_the_gpu(self):
+        script = self.script("""
+            model = made()
+            model(ids(1, 5))
+            for position in range(5, 45):
+                model(ids(1, 1), position)
+        """, PLUMB="warmup=0,device.every=1")
+        self.assert_no_loss(script)
+        self.assertEqual(script.phases(), {"prefill": (1, 5), "decode": (40, 40)})
+        self.assertEqual(list(script.steps().values()), [STEP] * 41)
+        rows = [row for row in script.recorded.scopes if row["name"] in ("lm_head", "qkv_projection")]
+        self.assertEqual({(row["name"], row.get("layer")) for row in rows}, {("lm_head", None), ("qkv_projection", 0), ("qkv_projection", 1)})
+        self.assertLessEqual(20_000, min(row["duration_ns"] for row in rows))  # as long as a product takes there
+        self.assertLessEqual(min(row["duration_ns"] for row in rows), 20_000 + ledger.NEAR_NS)
+        described = {row["key"]: row["value"] for row in script.report()["description"]}
+        self.assertEqual((described["device"], described["model"]), ("look-alike GPU 0", "Decoder"))
+
+    def test_what_is_captured_has_bricks_layers_and_times_in_every_replay_that_is_sampled(self):
+        script, times = self.sampled("""
+            model = made()
+            model(ids(1, 5))
+            graph = captured(model, ids(1, 1))
+            replay(graph, int(sys.argv[1]))
+        """)
+        self.assert_no_loss(script)
+        phases = script.phases()
+        self.assertEqual(phases["prefill"], (1, 5))
+        self.assertEqual(sum(row["replays"] for row in ledger.graphs_of(PLUMB, script.recording).values()), times)
+        decode = [row for row in script.recorded.steps if row["phase"] == "decode"]
+        self.assertEqual(len(decode), times)  # a replay is a step; none is recorded for the capture
+        timed = [row for row in script.rows if row["name"] not in ("residual_add", "activation", "Decoder")]
+        wanted = ["embedding", *self.RANDOM, *self.RANDOM, "lm_head"]
+        self.assertEqual([row["name"] for row in timed], wanted * (len(timed) // len(wanted)))
+        self.assertEqual([row.get("layer") for row in timed[:len(wanted)]], [None] + [0] * 6 + [1] * 6 + [None])
+        kernels = [line.split("\t") for line in script.truth.splitlines()]
+        replays = collections.defaultdict(list)
+        for graph, number, start, end, name in kernels:
+            if not name.startswith("plumb_") and name != "multinomial_kernel":  # which lies in no module
+                replays[graph, number].append((int(start), int(end)))
+        found = ledger.times_are_true(timed, sorted(sorted(kernels) for kernels in replays.values()), lambda row: 1)
+        self.assertGreater(found, 0)
+
+    def test_a_step_of_the_program_holds_its_replays(self):
+        package = ":".join(filter(None, [str(SITE), CLEAN.get("PYTHONPATH")]))
+        script = self.script("""
+            import plumb
+            graph = captured(made(), ids(4, 1))
+            graph.replay()
+            for _ in range(5):
+                with plumb.step("decode", tokens=4, sequences=4):
+                    graph.replay()
+                    graph.replay()
+        """, PYTHONPATH=package)
+        self.assertEqual(script.phases(), {"decode": (6, 24)})
+
+    def test_a_module_that_raises_in_a_capture_leaves_no_trace(self):
+        script = self.script("""
+            model = made()
+            model(ids(1, 1))
+            class Raising(nn.Linear):
+                def forward(self, x):
+                    raise KeyError
+            whole, model.layers[1].mlp.up_proj = model.layers[1].mlp.up_proj, Raising(8, 16).cuda()
+            graph = torch.cuda.CUDAGraph()
+            graph.capture_begin()
+            try:
+                model(ids(1, 1))
+            except KeyError:
+                pass
+            graph.capture_end()
+            model.layers[1].mlp.up_proj = whole
+            model(ids(1, 1))
+        """, PLUMB="warmup=0,device.every=1")
+        self.assert_no_loss(script)
+        self.assertEqual(list(script.steps().values()), [STEP] * 2)
 
 
 @unittest.skipUnless(TORCH == "lookalike2", "of PyTorch 2")

@@ -14,6 +14,8 @@ static const char* const phase_words[] = {"none", "prefill", "decode", "mixed", 
 static const char* const category_words[] = {"other",  "norm",  "attention",  "ffn",      "moe", "embedding",
                                              "output", "cache", "collective", "transfer", NULL};
 
+#define PLUMB_OWN(name) plumb_##name,
+Functions lib = {PLUMB_CALLED(PLUMB_OWN)};
 plumb_profiler* profiler;
 unsigned generation = 1;
 int asked_environment;
@@ -44,7 +46,7 @@ static inline Stack* own_stack(void) {
 }
 
 static PyObject* raise_code(plumb_code code) {
-    PyObject* error = PyObject_CallFunction(error_type, "si", plumb_last_error(), code);
+    PyObject* error = PyObject_CallFunction(error_type, "si", lib.last_error(), code);
     if (error != NULL) {
         PyErr_SetObject(error_type, error);
         Py_DECREF(error);
@@ -76,7 +78,7 @@ static int intern(Scope* scope) {
         return 0;
     }
     plumb_name name = 0;
-    const plumb_code code = plumb_intern(profiler, text, scope->category, &name);
+    const plumb_code code = lib.intern(profiler, text, scope->category, &name);
     if (code != plumb_ok) {
         (void)raise_code(code);
         return 0;
@@ -93,11 +95,11 @@ static const plumb_work* work_of(const Scope* scope) { return scope->has_work ? 
 static plumb_code push_other(const Scope* scope) {
     switch (scope->kind) {
     case kind_step:
-        return plumb_push_step(profiler, NULL, &scope->is.step);
+        return lib.push_step(profiler, NULL, &scope->is.step);
     case kind_layer:
-        return plumb_push_layer(profiler, scope->is.layer);
+        return lib.push_layer(profiler, scope->is.layer);
     default:
-        return plumb_push_context(profiler, &scope->is.context);
+        return lib.push_context(profiler, &scope->is.context);
     }
 }
 
@@ -113,7 +115,7 @@ static inline int begin(Scope* scope, uintptr_t id) {
         } else if (PLUMB_RARE(scope->name == 0) && !intern(scope)) {
             return 0;
         } else {
-            code = plumb_push_scope(profiler, NULL, scope->name, work_of(scope));
+            code = lib.push_scope(profiler, scope->queue, scope->name, work_of(scope));
         }
         if (PLUMB_RARE(code != plumb_ok)) {
             (void)raise_code(code);
@@ -131,7 +133,7 @@ static inline int begin(Scope* scope, uintptr_t id) {
 static inline void end_innermost(Stack* stack) {
     --stack->depth;
     if (profiler != NULL) {
-        (void)plumb_pop_scope(profiler);
+        (void)lib.pop_scope(profiler);
     }
 }
 
@@ -354,7 +356,7 @@ static PyObject* make_context(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(n
     if (scope != NULL) {
         scope->is.context.struct_size = sizeof scope->is.context;
         if (profiler != NULL) {
-            (void)plumb_get_context(profiler, &scope->is.context);
+            (void)lib.get_context(profiler, &scope->is.context);
         }
     }
     return (PyObject*)scope;
@@ -378,7 +380,7 @@ static PyObject* pop(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(none)) {
     } else if (stack->forgotten != 0) {
         --stack->forgotten;
     } else if (profiler != NULL) {
-        return none_or_raise(plumb_pop_scope(profiler)); // says what is wrong, and counts it
+        return none_or_raise(lib.pop_scope(profiler)); // says what is wrong, and counts it
     }
     Py_RETURN_NONE;
 }
@@ -393,11 +395,11 @@ static PyObject* set_work(PyObject* Py_UNUSED(module), PyObject* const* values, 
     if (!read_work(values, keywords, &work, NULL)) {
         return NULL;
     }
-    return none_or_raise(profiler != NULL ? plumb_set_work(profiler, &work) : plumb_ok);
+    return none_or_raise(profiler != NULL ? lib.set_work(profiler, &work) : plumb_ok);
 }
 
 static PyObject* now(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(none)) {
-    return asked_environment || ask_environment() ? PyLong_FromUnsignedLongLong(plumb_now(profiler)) : NULL;
+    return asked_environment || ask_environment() ? PyLong_FromUnsignedLongLong(lib.now(profiler)) : NULL;
 }
 
 static PyObject* span(PyObject* Py_UNUSED(module), PyObject* const* values, Py_ssize_t count) {
@@ -415,7 +417,7 @@ static PyObject* span(PyObject* Py_UNUSED(module), PyObject* const* values, Py_s
         return NULL;
     }
     const int known = profiler != NULL && from != 0; // 0: it began while nothing was recorded
-    return none_or_raise(known ? plumb_record_span(profiler, scope->name, from, to, work_of(scope)) : plumb_ok);
+    return none_or_raise(known ? lib.record_span(profiler, scope->name, from, to, work_of(scope)) : plumb_ok);
 }
 
 // --- For _library.py ---
@@ -429,6 +431,31 @@ static PyObject* use(PyObject* Py_UNUSED(module), PyObject* handle) {
     asked_environment = 1;
     ++generation;
     Py_RETURN_NONE;
+}
+
+/// Whether a scope is, on this thread.
+static PyObject* is_open(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(none)) {
+    return PyBool_FromLong(own_stack()->depth != 0);
+}
+
+/// From now on functions of the library behind this address: of plumb_attach_function(). False where it lacks one. REQUIRES: nothing was
+/// recorded yet.
+static PyObject* call_into(PyObject* Py_UNUSED(module), PyObject* address) {
+    void* (*const find)(const char*) = (void* (*)(const char*))(uintptr_t)PyLong_AsVoidPtr(address);
+    if (PyErr_Occurred() != NULL) {
+        return NULL;
+    }
+#define PLUMB_FOUND(name) (__typeof__(&plumb_##name))(uintptr_t)find("plumb_" #name),
+    const Functions found = {PLUMB_CALLED(PLUMB_FOUND)};
+    void* each[sizeof found / sizeof(void*)];
+    memcpy(each, &found, sizeof found);
+    for (size_t i = 0; i < sizeof each / sizeof *each; ++i) {
+        if (each[i] == NULL) {
+            Py_RETURN_FALSE;
+        }
+    }
+    lib = found;
+    Py_RETURN_TRUE;
 }
 
 static PyObject* set_up(PyObject* Py_UNUSED(module), PyObject* arguments) {
@@ -473,6 +500,8 @@ static PyMethodDef functions[] = {
      "span(brick, begin, end, /)\n--\n\n"
      "A brick that was timed elsewhere: both moments from now(). Outside the nesting of this thread."},
     {"_use", use, METH_O, NULL},
+    {"_is_open", is_open, METH_NOARGS, NULL},
+    {"_call_into", call_into, METH_O, NULL},
     {"_set_up", set_up, METH_VARARGS, NULL},
     {"_library_path", library_path, METH_NOARGS, NULL},
     {"_watch_modules", watch_modules, METH_VARARGS, NULL},

@@ -17,8 +17,9 @@ typedef struct Scope {
     PyObject_HEAD int kind;
     int category;
     int has_work;
-    plumb_name name; // 0: not interned yet
-    PyObject* text;  // of a brick, else NULL
+    const plumb_queue* queue; // where its time passes; NULL: on this thread
+    plumb_name name;          // 0: not interned yet
+    PyObject* text;           // of a brick, else NULL
     union {
         plumb_work work;
         plumb_step step;
@@ -26,6 +27,16 @@ typedef struct Scope {
         uint32_t layer;
     } is;
 } Scope;
+
+/// The functions of plumb.h that are called: those of the libplumb beside us, or of libplumb-attach.
+#define PLUMB_CALLED(call)                                                                                  \
+    call(cuda) call(get_context) call(intern) call(last_error) call(now) call(pop_scope) call(push_context) \
+        call(push_layer) call(push_scope) call(push_step) call(record_span) call(set_work)
+#define PLUMB_POINTER(name) __typeof__(&plumb_##name) name;
+typedef struct Functions {
+    PLUMB_CALLED(PLUMB_POINTER)
+} Functions;
+extern Functions lib;
 
 extern plumb_profiler* profiler; // NULL: nothing is recorded
 extern unsigned generation;      // grows whenever what is open ends with it

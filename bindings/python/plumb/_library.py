@@ -61,18 +61,44 @@ class Question(ctypes.Structure):
                 ("option_count", ctypes.c_uint32), ("reserved", ctypes.c_uint32)]
 
 
-def check(code):
+def check(code, library=None):
     """REQUIRES: right after the call, on the same thread."""
     if code:
-        raise Error(lib.plumb_last_error().decode(), code)
+        raise Error((library or lib).plumb_last_error().decode(), code)
 
 
 def decode(text):
-    """An Answer from JSON that libplumb gave, which is freed."""
+    """An Answer from JSON that our own libplumb gave, which is freed."""
     try:
         return Answer(json.loads(ctypes.string_at(text)))
     finally:
-        lib.plumb_free(text)
+        own.plumb_free(text)
+
+
+class Attached:
+    """The functions of libplumb-attach, which `plumb run` put into this process: what it records and what we do is one recording then.
+    AttributeError: it is not here, is of another version, or records nothing."""
+
+    def __init__(self):
+        find = ctypes.CDLL(None).plumb_attach_function
+        find.restype = ctypes.c_void_p
+        for name, (result, arguments) in SIGNATURES.items():
+            address = find(f"plumb_{name}".encode())
+            if not address and name not in OF_FILES:
+                raise AttributeError(name)
+            setattr(self, f"plumb_{name}", ctypes.CFUNCTYPE(result, *arguments)(address) if address else None)
+        if not core._call_into(ctypes.cast(find, ctypes.c_void_p).value):
+            raise AttributeError("_call_into")
+
+
+def settle(spec):
+    """Which library records in this process: decided once, for names are numbered by it."""
+    global lib
+    if lib is None:
+        try:
+            lib = own if spec is not None or not hasattr(core, "_call_into") else Attached()
+        except AttributeError:
+            lib = own
 
 
 class Profiler:
@@ -81,6 +107,7 @@ class Profiler:
     def __init__(self, spec):
         self._lock = threading.RLock()
         self._handle = ctypes.c_void_p()
+        settle(spec)
         check(lib.plumb_open(None if spec is None else os.fsencode(spec), ctypes.byref(self._handle)))
         self._recording()
 
@@ -146,6 +173,9 @@ class Profiler:
 
     def snapshot(self):
         """The report of everything so far."""
+        if lib is not own:  # it has no answers: those are in a library beside our own
+            self.flush()
+            return ask("report", self.path)
         text = ctypes.c_void_p()
         self._call(lib.plumb_snapshot, ctypes.byref(text))
         return decode(text.value)
@@ -250,24 +280,28 @@ def ask(answer, *files, **options):
     paths, pairs = ((ctypes.c_char_p * len(texts))(*map(os.fsencode, texts)) for texts in (files, words))
     question = Question(ctypes.sizeof(Question), len(files), answer.encode(), paths, pairs, len(words) // 2, 0)
     text, outcome = ctypes.c_void_p(), ctypes.c_int()
-    check(lib.plumb_ask(ctypes.byref(question), ctypes.byref(text), ctypes.byref(outcome)))
+    check(own.plumb_ask(ctypes.byref(question), ctypes.byref(text), ctypes.byref(outcome)), own)
     found = decode(text.value)
     found.outcome = OUTCOMES[outcome.value]
     return found
 
 
+POINTER, CODE = ctypes.c_void_p, ctypes.c_int
+OF_FILES = ("snapshot", "ask")
+SIGNATURES = {  # of what is called here: result and arguments
+    "last_error": (ctypes.c_char_p, ()), "free": (None, (POINTER,)), "open": (CODE, (ctypes.c_char_p, POINTER)),
+    "close": (CODE, (POINTER,)), "enabled": (CODE, (POINTER,)), "enable": (CODE, (POINTER,)), "disable": (CODE, (POINTER,)),
+    "describe": (CODE, (POINTER, ctypes.c_char_p, ctypes.c_char_p)), "flush": (CODE, (POINTER, ctypes.c_double)),
+    "path": (CODE, (POINTER, POINTER)), "request": (CODE, (POINTER, ctypes.c_uint64, ctypes.c_int32, ctypes.c_char_p)),
+    "end_request": (CODE, (POINTER, ctypes.c_uint64, ctypes.c_uint64)), "step_request": (CODE, (POINTER, ctypes.c_uint64)),
+    "snapshot": (CODE, (POINTER, POINTER)), "ask": (CODE, (POINTER, POINTER, POINTER)),
+}
 core = _core()
-lib = ctypes.CDLL(core._library_path())
-lib.plumb_last_error.restype = ctypes.c_char_p
-lib.plumb_free.restype = None
-lib.plumb_free.argtypes = [ctypes.c_void_p]
-for _name, _types in {
-    "open": [ctypes.c_char_p, ctypes.c_void_p], "close": [], "enabled": [], "enable": [], "disable": [],
-    "describe": [ctypes.c_char_p, ctypes.c_char_p], "flush": [ctypes.c_double], "path": [ctypes.c_void_p],
-    "request": [ctypes.c_uint64, ctypes.c_int32, ctypes.c_char_p], "end_request": [ctypes.c_uint64, ctypes.c_uint64],
-    "step_request": [ctypes.c_uint64], "snapshot": [ctypes.c_void_p], "ask": [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p],
-}.items():
-    getattr(lib, f"plumb_{_name}").argtypes = _types if _name in ("open", "ask") else [ctypes.c_void_p, *_types]
+own = ctypes.CDLL(core._library_path())  # which reads recordings
+lib = None  # which makes them
+for _name, (_result, _arguments) in SIGNATURES.items():
+    getattr(own, f"plumb_{_name}").restype = _result
+    getattr(own, f"plumb_{_name}").argtypes = _arguments
 core._set_up(Error, _first_use, _decorate)
 atexit.register(_close_at_exit)
 os.register_at_fork(after_in_child=_in_forked_child)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
+enum { on_processor = -1, no_weights = -2 };
 enum { rows_unknown, rows_are_elements, rows_are_all_but_the_last };
 
 /// What is known of one module; made by _torch.py.
@@ -16,6 +17,7 @@ typedef struct Module {
     Scope* brick;
     Scope* layer; // NULL: none
     int is_parent;
+    int device; // of its weights: index of the GPU, or one of those below
     int rows; // how they are counted in the shape of its first argument
     double bytes;
     double bytes_of_row;
@@ -24,7 +26,7 @@ typedef struct Module {
 
 static PyTypeObject* module_type;
 static PyObject* known;                // address of a module -> Module
-static PyObject *describe, *outermost; // of _torch.py
+static PyObject *describe, *outermost, *raw_stream; // of _torch.py: the last gives the current stream of a GPU
 static PyObject *tensor_type, *parameter_type;
 static PyObject* shape_word;
 
@@ -32,6 +34,7 @@ static PyObject* shape_word;
 typedef struct Call {
     PyObject* module; // borrowed: never looked into
     Module* is;
+    int device;        // where it computes
     const char* place; // of its hook on the C stack, which grows downwards
     char step, layer, brick;
     char paused;   // its brick is, for a call inside it
@@ -43,6 +46,8 @@ enum { most_calls = 64 }; // what lies deeper is the time of what holds it
 typedef struct Calls {
     unsigned generation;
     unsigned depth;
+    uintptr_t stream; // that this is the queue of, if there is a timer
+    plumb_queue queue;
     Call open[most_calls];
 } Calls;
 static _Thread_local Calls calls_of_thread;
@@ -93,6 +98,31 @@ static double rows_in(PyObject* arguments, int rows) {
     return PyErr_Occurred() != NULL ? -1 : count;
 }
 
+/// The queue of the current stream of a GPU; NULL: it is the processor, or the stream cannot be told.
+static const plumb_queue* queue_of(int device) {
+    Calls* calls = &calls_of_thread;
+    PyObject* number = device >= 0 ? PyLong_FromLong(device) : NULL;
+    PyObject* found = number != NULL ? PyObject_CallFunctionObjArgs(raw_stream, number, NULL) : NULL;
+    const uintptr_t stream = found != NULL ? (uintptr_t)PyLong_AsVoidPtr(found) : 0;
+    const int is_told = found != NULL && PyErr_Occurred() == NULL;
+    PyErr_Clear();
+    Py_XDECREF(number);
+    Py_XDECREF(found);
+    if (is_told && (calls->queue.timer == NULL || calls->stream != stream)) {
+        calls->stream = stream;
+        calls->queue.struct_size = sizeof calls->queue;
+        if (lib.cuda((void*)stream, &calls->queue) != plumb_ok) {
+            calls->queue.timer = NULL;
+        }
+    }
+    return is_told && calls->queue.timer != NULL ? &calls->queue : NULL;
+}
+
+static void open_brick(Call* call) {
+    call->is->brick->queue = queue_of(call->device);
+    open_scope(call->is->brick, &call->brick);
+}
+
 static void begin_brick(Call* call, PyObject* arguments) {
     Module* is = call->is;
     plumb_work* work = &is->brick->is.work;
@@ -101,7 +131,7 @@ static void begin_brick(Call* call, PyObject* arguments) {
     is->brick->has_work = rows >= 0;
     work->bytes = is->bytes + rows * is->bytes_of_row;
     work->flops = rows * is->flops_of_row;
-    open_scope(is->brick, &call->brick);
+    open_brick(call);
 }
 
 /// The time of a module that holds others ends where one of them begins, and goes on behind it.
@@ -115,7 +145,7 @@ static void go_on(Call* call) {
     if (call->paused) {
         call->paused = 0;
         call->is->brick->has_work = 0;
-        open_scope(call->is->brick, &call->brick);
+        open_brick(call);
     }
 }
 
@@ -147,10 +177,14 @@ static Module* what_is(PyObject* module, const Calls* calls) {
     return found;
 }
 
-/// `step` is NULL in a module that another one holds, and for one that holds none.
+/// `step` is NULL in a module that another one holds, for one that holds none, and while a graph is captured.
 static void begin_call(Call* call, const Call* around, PyObject* step, PyObject* arguments) {
     Scope* layer = around == NULL || !around->in_layer ? call->is->layer : NULL;
     call->in_layer = layer != NULL || (around != NULL && around->in_layer);
+    call->device = call->is->device;
+    if (call->device == no_weights) {
+        call->device = around != NULL ? around->device : on_processor;
+    }
     if (step != NULL) {
         open_scope((Scope*)step, &call->step);
     }
@@ -191,12 +225,13 @@ PyObject* module_begins(PyObject* Py_UNUSED(self), PyObject* const* values, Py_s
     call->module = values[0];
     call->is = is;
     call->place = here;
-    call->aside = begins_step && (step == NULL || Py_TYPE(step) != scope_type);
+    const int has_step = step != NULL && Py_TYPE(step) == scope_type;
+    call->aside = begins_step && !has_step && step != Py_True;
     if (!call->aside) {
         if (around != NULL) {
             make_way(around);
         }
-        begin_call(call, around, step, values[1]);
+        begin_call(call, around, has_step ? step : NULL, values[1]);
     }
     Py_XDECREF(step);
     Py_RETURN_NONE;
@@ -224,10 +259,10 @@ PyObject* module_ends(PyObject* Py_UNUSED(self), PyObject* const* values, Py_ssi
 
 PyObject* make_module(PyObject* Py_UNUSED(self), PyObject* arguments) {
     PyObject *weak = NULL, *brick = NULL, *layer = NULL;
-    int is_parent = 0, rows = 0;
+    int is_parent = 0, device = 0, rows = 0;
     double bytes = 0, bytes_of_row = 0, flops_of_row = 0;
-    if (!PyArg_ParseTuple(arguments, "OO!Opiddd", &weak, scope_type, &brick, &layer, &is_parent, &rows, &bytes,
-                          &bytes_of_row, &flops_of_row)) {
+    if (!PyArg_ParseTuple(arguments, "OO!Opiiddd", &weak, scope_type, &brick, &layer, &is_parent, &device, &rows,
+                          &bytes, &bytes_of_row, &flops_of_row)) {
         return NULL;
     }
     Module* made = PyObject_New(Module, module_type);
@@ -244,6 +279,7 @@ PyObject* make_module(PyObject* Py_UNUSED(self), PyObject* arguments) {
         made->layer = (Scope*)layer;
     }
     made->is_parent = is_parent;
+    made->device = device;
     made->rows = rows;
     made->bytes = bytes;
     made->bytes_of_row = bytes_of_row;
@@ -253,11 +289,13 @@ PyObject* make_module(PyObject* Py_UNUSED(self), PyObject* arguments) {
 }
 
 PyObject* watch_modules(PyObject* Py_UNUSED(self), PyObject* arguments) {
-    PyObject* given[5];
-    if (!PyArg_ParseTuple(arguments, "O!OOOO", &PyDict_Type, &given[0], &given[1], &given[2], &given[3], &given[4])) {
+    PyObject* given[6];
+    if (!PyArg_ParseTuple(arguments, "O!OOOOO", &PyDict_Type, &given[0], &given[1], &given[2], &given[3], &given[4],
+                          &given[5])) {
         return NULL;
     }
-    PyObject** const kept[] = {&known, &describe, &outermost, &tensor_type, &parameter_type};
+    PyObject** const kept[] = {&known,      &describe,    &outermost,
+                                &raw_stream, &tensor_type, &parameter_type};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; ++i) {
         Py_INCREF(given[i]);
         *kept[i] = given[i]; // as long as the process

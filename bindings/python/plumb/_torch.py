@@ -9,10 +9,12 @@ import inspect
 import os
 import pathlib
 import sys
+import threading
 import weakref
 
 from . import _library
 
+ON_PROCESSOR, NO_WEIGHTS = -1, -2  # in place of the index of a GPU
 ROWS_UNKNOWN, ROWS_ARE_ELEMENTS, ROWS_ARE_ALL_BUT_THE_LAST = range(3)
 INPUTS = ("decoder_input_ids", "input_ids", "inputs_embeds", "tokens")  # what a model's tokens are called, where it has several tensors
 POSITIONS = ("start_pos", "position", "pos", "past_length")  # whole numbers: how many tokens came before
@@ -20,6 +22,8 @@ POSITIONS = ("start_pos", "position", "pos", "past_length")  # whole numbers: ho
 core = _library.core
 known = {}  # address of a module -> what is known of it
 kinds = {}  # address of an outermost module -> its first weight, and of which type and device that was
+steps_of_graphs = weakref.WeakKeyDictionary()  # a CUDA graph -> the step that was captured into it
+captured = threading.local()  # step: the last one that was met while a graph was captured
 said = set()
 most_layers = -1  # of the models that were met
 torch = None
@@ -51,13 +55,16 @@ def install(module):
         say("torch is not recorded: the extension of the Python package was not built; install python3-dev and build again")
         return
     of_modules = torch.nn.modules.module
-    core._watch_modules(known, describe, outermost, torch.Tensor, torch.nn.Parameter)
+    core._watch_modules(known, describe, outermost, current_stream(), torch.Tensor, torch.nn.Parameter)
     # Newer torch calls a hook also where the module raised.
     always = {"always_call": True} if "always_call" in inspect.signature(of_modules.register_module_forward_hook).parameters else {}
     handles = [of_modules.register_module_forward_pre_hook(core._module_begins),
                of_modules.register_module_forward_hook(core._module_ends, **always)]
     if hasattr(torch, "compile"):
         torch.compile = leaving_before(torch.compile, handles)
+    graph = getattr(getattr(torch, "cuda", None), "CUDAGraph", None)
+    if current_stream() is not None and hasattr(graph, "replay") and hasattr(graph, "capture_end"):
+        graph.capture_end, graph.replay = keeping_step(graph.capture_end), in_its_step(graph.replay)
 
 
 def leaving_before(function, handles):
@@ -71,6 +78,45 @@ def leaving_before(function, handles):
         return function(*arguments, **keywords)
 
     return compiling
+
+
+# --- GPUs ---
+
+
+def current_stream():
+    """The function that gives the current stream of a GPU by its index; None: this torch has none."""
+    return getattr(torch._C, "_cuda_getCurrentRawStream", None)
+
+
+def is_captured():
+    return torch.cuda.is_current_stream_capturing()
+
+
+def keeping_step(capture_end):
+    """Which step a graph computes, it says itself: no module is called in a replay."""
+
+    @functools.wraps(capture_end)
+    def ending(graph, *arguments, **keywords):
+        step = vars(captured).pop("step", None)
+        if step is not None:
+            steps_of_graphs[graph] = step
+        return capture_end(graph, *arguments, **keywords)
+
+    return ending
+
+
+def in_its_step(replay):
+    """A replay outside of any scope is a step."""
+
+    @functools.wraps(replay)
+    def replaying(graph, *arguments, **keywords):
+        step = None if core._is_open() else steps_of_graphs.get(graph)
+        if step is None:
+            return replay(graph, *arguments, **keywords)
+        with step:
+            return replay(graph, *arguments, **keywords)
+
+    return replaying
 
 
 # --- What a module is ---
@@ -161,7 +207,7 @@ def add(path, module, holders, layer):
 
     work = (ROWS_UNKNOWN, 0, 0, 0) if is_parent else work_of(module)
     known[address] = core._module(weakref.ref(module, forget), core.brick(name), None if layer is None else core.layer(layer), is_parent,
-                                  *work)
+                                  index_of(weight_of(module)[1]), *work)
 
 
 def around(path, modules):
@@ -184,7 +230,7 @@ def describe(module, outer):
     """Called for a module that is not known. The profiler is made with the first that is to be recorded: of a process whose models are
     on other devices another way in may write the recording."""
     try:
-        if lies_on_processor(outer):
+        if can_be_recorded(outer):
             _library.open_by_environment()
         layers = add_all(outer)
         if id(module) not in known:  # one that is held in another way
@@ -204,29 +250,46 @@ def weight_of(module):
     return (lambda: None, None) if weight is None else (weakref.ref(weight), (weight.dtype, weight.device))
 
 
-def is_of_processor(device):
-    if device != "cpu":
-        say(f"a model is on the device {device}: only models on the processor are recorded")
-    return device == "cpu"
-
-
-def lies_on_processor(module):
-    """One without weights does where no GPU is used."""
-    kind = weight_of(module)[1]
+def index_of(kind):
+    """Of the GPU that it lies on."""
     if kind is None:
+        return NO_WEIGHTS
+    device = kind[1]
+    return (device.index or 0) if device.type == "cuda" else ON_PROCESSOR
+
+
+def is_known(kind):
+    """Whether modules of it are recorded."""
+    if kind is None:  # one without weights does where no GPU is used
         return not (hasattr(torch, "cuda") and torch.cuda.is_initialized())
-    return is_of_processor(kind[1].type)
+    where = kind[1].type
+    if where == "cpu" or (where == "cuda" and current_stream() is not None):
+        return True
+    say(f"a model is on the device {where}: only models on the processor and on CUDA are recorded")
+    return False
 
 
-def is_recorded(module):
-    """Whether it lies on the processor. What is known of its modules is found out again where it has moved."""
+def can_be_recorded(module):
+    return is_known(weight_of(module)[1])
+
+
+def kind_of(module):
+    """What it is now. What is known of its modules is found out again where it has moved."""
     first, kind = kinds.get(id(module)) or weight_of(module)
     weight = first()
     if weight is not None and (weight.dtype, weight.device) != kind:
         add_all(module)
         first, kind = weight_of(module)
     kinds[id(module)] = first, kind
-    return is_of_processor("cpu" if kind is None else kind[1].type)
+    return kind
+
+
+def device_of(module):
+    index = index_of(weight_of(module)[1])
+    if index >= 0:
+        return torch.cuda.get_device_name(index)
+    threads = torch.get_num_threads()
+    return f"cpu, {threads} thread{'s' if threads > 1 else ''}"
 
 
 def tell_what_was_met(module, layers):
@@ -237,8 +300,7 @@ def tell_what_was_met(module, layers):
         tell("engine", f"PyTorch {torch.__version__}\tPYTHONPATH")
         tell("recording", f"{os.stat(profiler.path).st_ino}\t{profiler.path}")
         profiler.describe("engine", f"PyTorch {torch.__version__}, not built for this profiler")
-        threads = torch.get_num_threads()
-        profiler.describe("device", f"cpu, {threads} thread{'s' if threads > 1 else ''}")
+        profiler.describe("device", device_of(module))
     if layers > most_layers:
         most_layers = layers
         profiler.describe("model", type(module).__name__)
@@ -281,21 +343,31 @@ def kv_length_of(given, tokens):
 
 
 def step_of(module, arguments, keywords):
+    """None: nothing in it is recorded; True: its bricks, which go into a graph, and no step."""
     values = (*arguments, *keywords.values())
-    traced = torch._C._get_tracing_state() is not None or any(type(value).__module__ == "torch.fx.proxy" for value in values)
-    if traced or not is_recorded(module):
+    if torch._C._get_tracing_state() is not None or any(type(value).__module__ == "torch.fx.proxy" for value in values):
+        return None
+    kind = kind_of(module)
+    if not is_known(kind):
         return None
     given = {**dict(zip(names_of(type(module)), arguments)), **keywords}
     found = tokens_of(given, values)
+    capturing = index_of(kind) >= 0 and is_captured()
     if found is None:
-        return core.step("none")
-    tokens, sequences = found
-    return core.step("decode" if tokens == 1 else "prefill", tokens=tokens * sequences, sequences=sequences,
-                     kv_length=kv_length_of(given, tokens))
+        step = core.step("none")
+    else:
+        tokens, sequences = found
+        # A graph is replayed at other lengths of the cache.
+        step = core.step("decode" if tokens == 1 else "prefill", tokens=tokens * sequences, sequences=sequences,
+                         kv_length=0 if capturing else kv_length_of(given, tokens))
+    if capturing:
+        captured.step = step
+        return True
+    return step
 
 
 def outermost(module, arguments):
-    """The step that begins with it; None where nothing in it is to be recorded. REQUIRES: called by a hook."""
+    """What step_of() says. REQUIRES: called by a hook."""
     keywords = sys._getframe(1).f_locals.get("kwargs") or {}  # torch does not hand them to the hooks of all modules
     try:
         return step_of(module, arguments, keywords)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A look-alike of torch: modules with the hooks of PyTorch 1.13, or of 2.x where LOOKALIKE_TORCH=2, and tensors that are shapes alone. It
-computes nothing."""
+computes nothing; on a GPU it launches kernels (cuda.py)."""
 
 import os
 
@@ -16,18 +16,18 @@ class Size(tuple):
 
 
 class device:
-    def __init__(self, kind):
-        self.type = kind
+    def __init__(self, kind, index=None):
+        self.type, self.index = kind, index
 
     def __eq__(self, other):
-        return self.type == other.type
+        return (self.type, self.index) == (other.type, other.index)
 
 
 class Tensor:
     looked_at = 0  # how often shapes of tensors of a type of their own were asked for
 
-    def __init__(self, shape, dtype=float32):
-        self._shape, self.dtype, self.device = Size(shape), dtype, device("cpu")
+    def __init__(self, shape, dtype=float32, where=None):
+        self._shape, self.dtype, self.device = Size(shape), dtype, where or device("cpu")
 
     @property
     def shape(self):
@@ -55,6 +55,18 @@ def zeros(*shape, dtype=float32):
     return Tensor(shape, dtype)
 
 
+def dropout(given):
+    if given.device.type == "cuda":
+        cuda.launch(cuda.DROPOUT, *given.shape)
+    return given
+
+
+def multinomial(given):
+    if given.device.type == "cuda":
+        cuda.launch(cuda.MULTINOMIAL, *given.shape)
+    return Tensor((*given.shape[:-1], 1), int64, given.device)
+
+
 def get_num_threads():
     return 1
 
@@ -65,8 +77,11 @@ class _C:
         return None
 
 
-from . import nn
+from . import cuda, nn
 from .nn.modules import module as _module
+
+if cuda.is_available():
+    _C._cuda_getCurrentRawStream = staticmethod(cuda._raw_stream)
 
 
 class jit:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from ... import IS_2, float16
+from ... import IS_2, device, float16
 from ...utils.hooks import RemovableHandle
 
 _global_forward_pre_hooks, _global_forward_hooks = {}, {}
@@ -67,6 +67,11 @@ class Module:
     def half(self):
         for weight in self.parameters():
             weight.dtype = float16
+        return self
+
+    def cuda(self):
+        for weight in self.parameters():
+            weight.device = device("cuda", 0)
         return self
 
     def eval(self):
