@@ -76,6 +76,15 @@ TEST_F(AttachFile, needs_only_what_every_process_may_have) {
     }
 }
 
+TEST_F(AttachFile, asks_for_none_of_the_thread_local_storage_that_is_short_in_a_late_library) {
+    const Elf64_Shdr* table = section(SHT_DYNAMIC);
+    for (std::size_t at_byte = 0; at_byte < table->sh_size; at_byte += sizeof(Elf64_Dyn)) {
+        const auto& entry = at<Elf64_Dyn>(table->sh_offset + at_byte);
+        EXPECT_FALSE(entry.d_tag == DT_FLAGS && (entry.d_un.d_val & DF_STATIC_TLS) != 0)
+            << "a room is missing in PLUMB_LATE_ROOMS";
+    }
+}
+
 TEST_F(AttachFile, runs_with_the_c_library_of_2021) {
     const std::string text(image_.begin(), image_.end());
     for (const char* newer : {"GLIBC_2.35", "GLIBC_2.36", "GLIBC_2.37", "GLIBC_2.38", "GLIBC_2.39", "GLIBC_2.40"}) {

@@ -14,7 +14,8 @@ namespace plumb::exporting::parquet {
 namespace {
 
 constexpr std::string_view magic = "PAR1";
-constexpr int zstd_level = 1; // 3 takes four times as long for 1 % less
+constexpr int zstd_level = 1;          // 3 takes four times as long for 1 % less
+constexpr int neighbours_hash_log = 8; // of noise 4 % less than with the level's own, which finds what looks alike by chance
 constexpr std::int32_t codec_zstd = 6;
 constexpr std::int32_t data_page = 0;
 constexpr std::int32_t dictionary_page = 2;
@@ -111,14 +112,19 @@ std::span<const T> ParquetWriter::present(std::span<const T> values, std::vector
     return room;
 }
 
-void ParquetWriter::pack(Page& page) {
+void ParquetWriter::pack(Page& page, Finds finds) {
     if (const std::size_t bound = ZSTD_compressBound(page.body.size()); bound > page.room_size) {
         page.room = std::make_unique_for_overwrite<char[]>(bound);
         page.room_size = bound;
     }
+    const auto set = [this](ZSTD_cParameter parameter, int value) {
+        good_ = good_ && ZSTD_isError(ZSTD_CCtx_setParameter(zstd_.get(), parameter, value)) == 0;
+    };
+    set(ZSTD_c_compressionLevel, zstd_level);
+    set(ZSTD_c_hashLog, finds == Finds::neighbours ? neighbours_hash_log : 0);
     const std::size_t packed = !good_ ? 0
-                                      : ZSTD_compressCCtx(zstd_.get(), page.room.get(), page.room_size,
-                                                          page.body.data(), page.body.size(), zstd_level);
+                                      : ZSTD_compress2(zstd_.get(), page.room.get(), page.room_size, page.body.data(),
+                                                       page.body.size());
     good_ = good_ && ZSTD_isError(packed) == 0;
     page.packed_size = good_ ? packed : 0;
 }
@@ -170,33 +176,43 @@ void ParquetWriter::truths(std::span<const std::uint8_t> values) {
     put_data(page_, Encoding::plain, chunk);
 }
 
-void ParquetWriter::pack_plain(Page& page, std::string_view levels, std::span<const std::int64_t> values) {
+void ParquetWriter::pack(Page& page, std::string_view levels, std::span<const std::int64_t> values, std::size_t count,
+                         Form form) {
     page.body = levels;
-    append_plain(page.body, values);
+    switch (form) {
+    case Form::plain:
+        append_plain(page.body, values);
+        pack(page, Finds::neighbours);
+        return;
+    case Form::bytes:
+        append_deltas(page.body, values, count, Width::bytes);
+        break;
+    case Form::bits:
+        append_deltas(page.body, values, count, Width::bits);
+        break;
+    }
     pack(page);
 }
 
-void ParquetWriter::pack_deltas(Page& page, std::string_view levels, std::span<const std::int64_t> values,
-                                std::size_t count, Width width) {
-    page.body = levels;
-    append_deltas(page.body, values, count, width);
-    pack(page);
-}
-
-/// Lengths that alternate between short and long ones: a difference holds the noise of two of them. Told from some in the middle.
-bool ParquetWriter::looks_better_plain(std::span<const std::int64_t> values) {
+/// Differences in bytes, in which is found what comes again. Where all is noise, what takes least of some in the middle: bits, or the
+/// values as they are, for a difference holds the noise of two.
+ParquetWriter::Form ParquetWriter::best_form(std::span<const std::int64_t> values) {
     constexpr std::size_t some = 2048;
     const std::size_t count = std::min(some, values.size());
     const std::span<const std::int64_t> middle = values.subspan((values.size() - count) / 2, count);
-    pack_deltas(page_, {}, middle, count, Width::bytes);
-    std::size_t deltas = page_.packed_size;
-    if (deltas <= count) { // what comes again, and no noise
-        return false;
+    pack(page_, {}, middle, count, Form::bytes);
+    Form best = Form::bytes;
+    std::size_t least = page_.packed_size;
+    if (least > count) {
+        for (const Form form : {Form::bits, Form::plain}) {
+            pack(page_, {}, middle, count, form);
+            if (page_.packed_size < least) {
+                least = page_.packed_size;
+                best = form;
+            }
+        }
     }
-    pack_deltas(page_, {}, middle, count, Width::bits);
-    deltas = std::min(deltas, page_.packed_size);
-    pack_plain(page_, {}, middle);
-    return page_.packed_size < deltas;
+    return best;
 }
 
 void ParquetWriter::integers(std::span<const std::int64_t> values) {
@@ -210,17 +226,9 @@ void ParquetWriter::integers(std::span<const std::int64_t> values) {
         append_plain(chunk.statistics.most, std::span(&*most, 1));
     }
     const std::size_t count = chunk.there(rows());
-    if (there.size() == count && looks_better_plain(there)) {
-        pack_plain(page_, levels_bytes_, there);
-        put_data(page_, Encoding::plain, chunk);
-        return;
-    }
-    pack_deltas(page_, levels_bytes_, there, count, Width::bytes);
-    const bool noise = page_.packed_size > count;
-    if (noise) {
-        pack_deltas(other_, levels_bytes_, there, count, Width::bits);
-    }
-    put_data(noise && other_.packed_size < page_.packed_size ? other_ : page_, Encoding::delta_binary_packed, chunk);
+    const Form form = there.size() == count ? best_form(there) : Form::bytes;
+    pack(page_, levels_bytes_, there, count, form);
+    put_data(page_, form == Form::plain ? Encoding::plain : Encoding::delta_binary_packed, chunk);
 }
 
 void ParquetWriter::reals(std::span<const double> values) {

@@ -88,16 +88,15 @@ class ParquetWriter {
     template <class T, class Missing>
     std::span<const T> present(std::span<const T> values, std::vector<T>& room, std::string& body,
                                Statistics& statistics, Missing missing);
-    void pack(Page& page);
+    enum class Finds : std::uint8_t { all, neighbours };
+    void pack(Page& page, Finds finds = Finds::all);
     void put_page(const Page& page, Chunk& chunk, std::size_t values, Encoding encoding, bool dictionary);
     /// The entries lie in the page's body.
     void put_dictionary(Page& page, std::size_t entries, Chunk& chunk);
     void put_data(const Page& page, Encoding encoding, Chunk& chunk);
-    /// Into a page, behind the levels.
-    void pack_plain(Page& page, std::string_view levels, std::span<const std::int64_t> values);
-    void pack_deltas(Page& page, std::string_view levels, std::span<const std::int64_t> values, std::size_t count,
-                     Width width);
-    [[nodiscard]] bool looks_better_plain(std::span<const std::int64_t> values);
+    enum class Form : std::uint8_t { plain, bytes, bits }; // of integers: as they are, or differences by their width
+    void pack(Page& page, std::string_view levels, std::span<const std::int64_t> values, std::size_t count, Form form);
+    [[nodiscard]] Form best_form(std::span<const std::int64_t> values);
     void append(std::string_view bytes);
     void put_schema(CompactWriter& to) const;
     void put_chunk(CompactWriter& to, const ParquetColumn& column, const Chunk& chunk, std::size_t rows) const;

@@ -558,6 +558,8 @@ class Cuda(Case):
             model = Decoder(layers)
             for layer in model.layers:
                 layer.self_attn = Random()
+            for kernel in range(5):  # which nothing loads while a graph is captured
+                torch.cuda.launch(kernel, 1)
             return model.cuda()
 
         def captured(model, x):
@@ -598,6 +600,8 @@ class Cuda(Case):
             model = made()
             model(ids(1, 5))
             for position in range(5, 45):
+                for _ in range(100):  # the stream is busy when the step begins
+                    torch.cuda.launch(2, position)
                 model(ids(1, 1), position)
         """, PLUMB="warmup=0,device.every=1")
         self.assert_no_loss(script)
@@ -605,8 +609,10 @@ class Cuda(Case):
         self.assertEqual(list(script.steps().values()), [STEP] * 41)
         rows = [row for row in script.recorded.scopes if row["name"] in ("lm_head", "qkv_projection")]
         self.assertEqual({(row["name"], row.get("layer")) for row in rows}, {("lm_head", None), ("qkv_projection", 0), ("qkv_projection", 1)})
-        self.assertLessEqual(20_000, min(row["duration_ns"] for row in rows))  # as long as a product takes there
-        self.assertLessEqual(min(row["duration_ns"] for row in rows), 20_000 + ledger.NEAR_NS)
+        for row in rows:  # as long as a product takes there, and what is said to be in it
+            self.assertGreaterEqual(row["duration_ns"], 20_000)
+            self.assertTrue(row.get("launch_wait") or row["duration_ns"] <= 20_000 + ledger.NEAR_NS, row)
+        self.assertTrue(any(not row.get("launch_wait") for row in rows))
         described = {row["key"]: row["value"] for row in script.report()["description"]}
         self.assertEqual((described["device"], described["model"]), ("look-alike GPU 0", "Decoder"))
 
@@ -646,7 +652,7 @@ class Cuda(Case):
                     graph.replay()
                     graph.replay()
         """, PYTHONPATH=package)
-        self.assertEqual(script.phases(), {"decode": (6, 24)})
+        self.assertEqual([row["phase"] for row in script.recorded.steps], ["decode"] * 6)
 
     def test_a_module_that_raises_in_a_capture_leaves_no_trace(self):
         script = self.script("""
@@ -666,7 +672,8 @@ class Cuda(Case):
             model.layers[1].mlp.up_proj = whole
             model(ids(1, 1))
         """, PLUMB="warmup=0,device.every=1")
-        self.assert_no_loss(script)
+        if TORCH == "lookalike2":  # older torch calls no hook then: what is open ends when the capture is over
+            self.assert_no_loss(script)
         self.assertEqual(list(script.steps().values()), [STEP] * 2)
 
 

@@ -184,7 +184,7 @@ void truth_first_launch_uploads(Gpu& gpu) {
         last = add_empty_kernel(gpu, graph, last);
     }
     std::vector<double> cold, uploaded;
-    for (int i = 0; i < 10; ++i) {
+    for (int i = 0; i < 20; ++i) {
         const OwnedExec exec = instantiate(gpu, graph);
         if (i % 2 == 1) {
             gpu.must(gpu.d.graph_upload(exec, gpu.stream), "cuGraphUpload");
@@ -195,7 +195,9 @@ void truth_first_launch_uploads(Gpu& gpu) {
         (i % 2 == 1 ? uploaded : cold).push_back(static_cast<double>(gpu.time.now_ns() - before));
         gpu.wait();
     }
-    const double first = median_of(cold), after = median_of(uploaded);
+    // The least: a launch may be interrupted, on a machine that does much else more often than not.
+    const double first = *std::min_element(cold.begin(), cold.end());
+    const double after = *std::min_element(uploaded.begin(), uploaded.end());
     say("first launch of " + std::to_string(kernels) + " kernels: " + std::to_string(first) +
         " ns, uploaded before: " + std::to_string(after) + " ns");
     expect(first > after, "a first launch costs no more than one after an upload");
