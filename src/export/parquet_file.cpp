@@ -14,8 +14,9 @@ namespace plumb::exporting::parquet {
 namespace {
 
 constexpr std::string_view magic = "PAR1";
-constexpr int zstd_level = 1;          // 3 takes four times as long for 1 % less
-constexpr int neighbours_hash_log = 8; // of noise 4 % less than with the level's own, which finds what looks alike by chance
+constexpr int zstd_level = 1; // 3 takes four times as long for 1 % less
+constexpr int neighbours_hash_log =
+    8; // of noise 4 % less than with the level's own, which finds what looks alike by chance
 constexpr std::int32_t codec_zstd = 6;
 constexpr std::int32_t data_page = 0;
 constexpr std::int32_t dictionary_page = 2;
@@ -93,23 +94,21 @@ void ParquetWriter::append(std::string_view bytes) {
 void ParquetWriter::begin_group(std::size_t rows) { groups_.push_back({rows, {}}); }
 
 template <class T, class Missing>
-std::span<const T> ParquetWriter::present(std::span<const T> values, std::vector<T>& room, std::string& body,
-                                          Statistics& statistics, Missing missing) {
+std::span<const T> ParquetWriter::present(std::span<T> values, std::string& body, Statistics& statistics,
+                                          Missing missing) {
     if (!column().optional) {
         return values;
     }
     levels_.resize(values.size());
-    room.resize(values.size());
     std::size_t there = 0;
     for (std::size_t i = 0; i < values.size(); ++i) { // without a branch: what is missing is as good as random
         levels_[i] = missing(values[i]) ? 0 : 1;
-        room[there] = values[i];
+        values[there] = values[i];
         there += levels_[i];
     }
-    room.resize(there);
     statistics.missing = static_cast<std::int64_t>(values.size() < rows() ? (1 - there) * rows() : rows() - there);
     append_levels(body, levels_, rows());
-    return room;
+    return values.first(there);
 }
 
 void ParquetWriter::pack(Page& page, Finds finds) {
@@ -122,9 +121,8 @@ void ParquetWriter::pack(Page& page, Finds finds) {
     };
     set(ZSTD_c_compressionLevel, zstd_level);
     set(ZSTD_c_hashLog, finds == Finds::neighbours ? neighbours_hash_log : 0);
-    const std::size_t packed = !good_ ? 0
-                                      : ZSTD_compress2(zstd_.get(), page.room.get(), page.room_size, page.body.data(),
-                                                       page.body.size());
+    const std::size_t packed =
+        !good_ ? 0 : ZSTD_compress2(zstd_.get(), page.room.get(), page.room_size, page.body.data(), page.body.size());
     good_ = good_ && ZSTD_isError(packed) == 0;
     page.packed_size = good_ ? packed : 0;
 }
@@ -166,11 +164,11 @@ void ParquetWriter::put_data(const Page& page, Encoding encoding, Chunk& chunk) 
     groups_.back().chunks.push_back(std::move(chunk));
 }
 
-void ParquetWriter::truths(std::span<const std::uint8_t> values) {
+void ParquetWriter::truths(std::span<std::uint8_t> values) {
     Chunk chunk;
     page_.body.clear();
     const std::span<const std::uint8_t> there =
-        present(values, truths_, page_.body, chunk.statistics, [](std::uint8_t value) { return value == no_truth; });
+        present(values, page_.body, chunk.statistics, [](std::uint8_t value) { return value == no_truth; });
     append_bits(page_.body, there, chunk.there(rows()));
     pack(page_);
     put_data(page_, Encoding::plain, chunk);
@@ -215,11 +213,11 @@ ParquetWriter::Form ParquetWriter::best_form(std::span<const std::int64_t> value
     return best;
 }
 
-void ParquetWriter::integers(std::span<const std::int64_t> values) {
+void ParquetWriter::integers(std::span<std::int64_t> values) {
     Chunk chunk;
     levels_bytes_.clear();
-    const std::span<const std::int64_t> there = present(values, integers_, levels_bytes_, chunk.statistics,
-                                                        [](std::int64_t value) { return value == no_integer; });
+    const std::span<const std::int64_t> there =
+        present(values, levels_bytes_, chunk.statistics, [](std::int64_t value) { return value == no_integer; });
     if (!there.empty()) {
         const auto [least, most] = std::minmax_element(there.begin(), there.end());
         append_plain(chunk.statistics.least, std::span(&*least, 1));
@@ -231,11 +229,11 @@ void ParquetWriter::integers(std::span<const std::int64_t> values) {
     put_data(page_, form == Form::plain ? Encoding::plain : Encoding::delta_binary_packed, chunk);
 }
 
-void ParquetWriter::reals(std::span<const double> values) {
+void ParquetWriter::reals(std::span<double> values) {
     Chunk chunk;
     page_.body.clear();
     const std::span<const double> there =
-        present(values, reals_, page_.body, chunk.statistics, [](double value) { return std::isnan(value); });
+        present(values, page_.body, chunk.statistics, [](double value) { return std::isnan(value); });
     Encoding encoding = Encoding::plain;
     if (numbers_->index(there, indices_)) {
         encoding = Encoding::rle_dictionary;
@@ -250,12 +248,12 @@ void ParquetWriter::reals(std::span<const double> values) {
     put_data(page_, encoding, chunk);
 }
 
-void ParquetWriter::texts(std::span<const std::uint32_t> codes, const TextOfCode& text_of) {
+void ParquetWriter::texts(std::span<std::uint32_t> codes, const TextOfCode& text_of) {
     Chunk chunk;
     page_.body.clear();
     other_.body.clear(); // the dictionary
     const std::span<const std::uint32_t> there =
-        present(codes, codes_, page_.body, chunk.statistics, [](std::uint32_t code) { return code == no_text; });
+        present(codes, page_.body, chunk.statistics, [](std::uint32_t code) { return code == no_text; });
     std::vector<std::uint32_t> index_of;          // by code, + 1
     std::map<std::string, std::uint32_t> indices; // by text: several codes may stand for one
     indices_.resize(there.size());

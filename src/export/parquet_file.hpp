@@ -40,13 +40,14 @@ class ParquetWriter {
     ParquetWriter(const ParquetWriter&) = delete;
     ParquetWriter& operator=(const ParquetWriter&) = delete;
 
-    /// Then each column once, in order, by the call for its type: with a value for every row, or with one that all rows have.
+    /// Then each column once, in order, by the call for its type: with a value for every row, or with one that all rows have. The
+    /// values are written over.
     void begin_group(std::size_t rows);
-    void truths(std::span<const std::uint8_t> values);
-    void integers(std::span<const std::int64_t> values);
-    void reals(std::span<const double> values);
+    void truths(std::span<std::uint8_t> values);
+    void integers(std::span<std::int64_t> values);
+    void reals(std::span<double> values);
     /// `text_of` is asked once per code.
-    void texts(std::span<const std::uint32_t> codes, const TextOfCode& text_of);
+    void texts(std::span<std::uint32_t> codes, const TextOfCode& text_of);
 
     /// The footer. `sorted_by`: index of the column by which the rows of each group are in order.
     void finish(std::size_t sorted_by, const KeyValues& facts);
@@ -86,8 +87,7 @@ class ParquetWriter {
     [[nodiscard]] std::size_t rows() const { return groups_.back().rows; }
     /// Levels of the rows, where the column is optional; those that are there go on, or the one that all rows have.
     template <class T, class Missing>
-    std::span<const T> present(std::span<const T> values, std::vector<T>& room, std::string& body,
-                               Statistics& statistics, Missing missing);
+    std::span<const T> present(std::span<T> values, std::string& body, Statistics& statistics, Missing missing);
     enum class Finds : std::uint8_t { all, neighbours };
     void pack(Page& page, Finds finds = Finds::all);
     void put_page(const Page& page, Chunk& chunk, std::size_t values, Encoding encoding, bool dictionary);
@@ -113,10 +113,8 @@ class ParquetWriter {
     Page page_, other_;
     std::string levels_bytes_;
     std::unique_ptr<Numbers> numbers_;
-    std::vector<std::uint8_t> levels_, truths_;
-    std::vector<std::int64_t> integers_;
-    std::vector<double> reals_;
-    std::vector<std::uint32_t> codes_, indices_;
+    std::vector<std::uint8_t> levels_;
+    std::vector<std::uint32_t> indices_;
 };
 
 } // namespace plumb::exporting::parquet

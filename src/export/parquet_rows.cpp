@@ -2,6 +2,8 @@
 #include "export/parquet_rows.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <new>
 #include <span>
 #include <string_view>
 
@@ -9,26 +11,31 @@ namespace plumb::exporting::parquet {
 
 namespace {
 
-/// Puts the rows of a column in order.
+/// Puts the rows of a column in order, in memory that serves one column after the other.
 class Order {
   public:
     /// Empty: as they are.
-    Order(std::span<const std::uint32_t> rows, std::size_t count) : rows_(rows), count_(count) {}
+    Order(std::span<const std::uint32_t> rows, std::size_t count)
+        : rows_(rows), count_(count), room_(std::make_unique_for_overwrite<std::int64_t[]>(rows.size())) {}
 
-    /// In that order; one, where all have it.
+    /// In that order; one, where all have it. Until the next call.
     template <class T>
-    std::span<const T> operator()(const T* values, bool same, std::vector<T>& room) const {
+    std::span<T> operator()(T* values, bool same) const {
+        static_assert(sizeof(T) <= sizeof(std::int64_t));
         if (same || rows_.empty()) {
             return {values, same ? 1 : count_};
         }
-        room.resize(count_);
-        std::transform(rows_.begin(), rows_.end(), room.begin(), [&](std::uint32_t row) { return values[row]; });
-        return room;
+        T* const to = new (room_.get()) T[count_];
+        for (std::size_t i = 0; i < count_; ++i) {
+            to[i] = values[rows_[i]];
+        }
+        return {to, count_};
     }
 
   private:
     std::span<const std::uint32_t> rows_;
     std::size_t count_;
+    std::unique_ptr<std::int64_t[]> room_;
 };
 
 } // namespace
@@ -64,43 +71,52 @@ std::vector<ParquetColumn> RowGroup::columns() const {
     return columns;
 }
 
-void RowGroup::put(ParquetWriter& file) {
-    const bool moved = !late_.empty();
-    if (moved) { // a late row began before what came in order behind it, so that of two alike the earlier one stays first
-        const auto before = [begins = buffers_[begin_].integers.get()](std::uint32_t a, std::uint32_t b) {
-            return begins[a] < begins[b];
-        };
-        std::stable_sort(late_.begin(), late_.end(), before);
-        std::vector<std::uint32_t> all(rows_);
-        std::merge(order_.begin(), order_.end(), late_.begin(), late_.end(), all.begin(), before);
-        order_.swap(all);
+/// Of the rows by their begins. A late row began before what came in order behind it, so of two alike the earlier one stays first.
+std::vector<std::uint32_t> RowGroup::order() const {
+    const std::int64_t* const begins = buffers_[begin_].integers.get();
+    std::vector<std::uint32_t> sorted = late_;
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return begins[a] < begins[b]; });
+    std::vector<std::uint32_t> all;
+    all.reserve(rows_);
+    std::size_t skipped = 0, next = 0;
+    for (std::uint32_t row = 0; row < rows_; ++row) {
+        if (skipped < late_.size() && late_[skipped] == row) {
+            ++skipped;
+            continue;
+        }
+        while (next < sorted.size() && begins[sorted[next]] < begins[row]) {
+            all.push_back(sorted[next++]);
+        }
+        all.push_back(row);
     }
-    const Order in_order(moved ? std::span<const std::uint32_t>(order_) : std::span<const std::uint32_t>(), rows_);
-    std::vector<std::uint8_t> truths;
-    std::vector<std::int64_t> integers;
-    std::vector<double> reals;
-    std::vector<std::uint32_t> codes;
+    all.insert(all.end(), sorted.begin() + static_cast<std::ptrdiff_t>(next), sorted.end());
+    return all;
+}
+
+void RowGroup::put(ParquetWriter& file) {
+    const std::vector<std::uint32_t> rows = late_.empty() ? std::vector<std::uint32_t>() : order();
+    const Order in_order(rows, rows_);
     file.begin_group(rows_);
     for (Buffer& buffer : buffers_) {
         switch (buffer.column.type) {
         case ColumnType::truth:
-            file.truths(in_order(buffer.truths.get(), buffer.same, truths));
+            file.truths(in_order(buffer.truths.get(), buffer.same));
             break;
         case ColumnType::integer:
-            file.integers(in_order(buffer.integers.get(), buffer.same, integers));
+            file.integers(in_order(buffer.integers.get(), buffer.same));
             break;
         case ColumnType::real:
-            file.reals(in_order(buffer.reals.get(), buffer.same, reals));
+            file.reals(in_order(buffer.reals.get(), buffer.same));
             break;
         case ColumnType::text:
-            file.texts(in_order(buffer.codes.get(), buffer.same, codes), buffer.text_of);
+            file.texts(in_order(buffer.codes.get(), buffer.same), buffer.text_of);
             break;
         }
         buffer.same = true;
     }
     rows_ = 0;
     latest_ = no_integer;
-    order_.clear();
     late_.clear();
 }
 

@@ -28,7 +28,6 @@ class RowGroup {
         const std::int64_t begin = buffers_[begin_].integers[buffers_[begin_].same ? 0 : rows_];
         if (begin >= latest_) {
             latest_ = begin;
-            order_.push_back(static_cast<std::uint32_t>(rows_));
         } else {
             late_.push_back(static_cast<std::uint32_t>(rows_));
         }
@@ -56,13 +55,14 @@ class RowGroup {
         std::unique_ptr<double[]> reals;
         std::unique_ptr<std::uint32_t[]> codes;
     };
+    [[nodiscard]] std::vector<std::uint32_t> order() const;
     void add_column(const char* name, ColumnType type, Given given, TextOfCode text_of = {});
 
     std::vector<Buffer> buffers_;
     std::size_t begin_ = 0; // index of the column
     std::size_t rows_ = 0;
-    std::int64_t latest_ = no_integer;        // begin of those that came in order
-    std::vector<std::uint32_t> order_, late_; // rows: those that came in order, and the others
+    std::int64_t latest_ = no_integer; // begin of those that came in order
+    std::vector<std::uint32_t> late_;  // rows: the others
 };
 
 class Schema {

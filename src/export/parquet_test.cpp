@@ -219,8 +219,9 @@ TEST(Parquet, integers_of_every_width_come_back) {
             values[0] = bits == 64 ? std::numeric_limits<std::int64_t>::max() : values[0];
             values[count / 2] = no_integer;
             std::string bytes;
-            const ParquetFile file = written(bytes, {"n", parquet::ColumnType::integer, true}, count,
-                                             [&](parquet::ParquetWriter& to) { to.integers(values); });
+            const ParquetFile file =
+                written(bytes, {"n", parquet::ColumnType::integer, true}, count,
+                        [written_over = values](parquet::ParquetWriter& to) mutable { to.integers(written_over); });
             Cells expected;
             for (const std::int64_t value : values) {
                 expected.push_back(value == no_integer ? "null" : std::to_string(value));
@@ -240,7 +241,7 @@ TEST(Parquet, integers_are_written_as_differences_unless_the_values_take_less) {
     std::string bytes;
     const auto encoding = [&](const std::vector<std::int64_t>& values) {
         return written(bytes, {"n", parquet::ColumnType::integer}, values.size(),
-                       [&](parquet::ParquetWriter& to) { to.integers(values); })
+                       [written_over = values](parquet::ParquetWriter& to) mutable { to.integers(written_over); })
             .encodings.at("n")
             .at(0);
     };
@@ -258,8 +259,9 @@ TEST(Parquet, numbers_come_back_from_a_dictionary_and_without_one) {
                                    : static_cast<double>(random() % distinct) * 0.1 - 5;
         }
         std::string bytes;
-        const ParquetFile file = written(bytes, {"x", parquet::ColumnType::real, true}, values.size(),
-                                         [&](parquet::ParquetWriter& to) { to.reals(values); });
+        const ParquetFile file =
+            written(bytes, {"x", parquet::ColumnType::real, true}, values.size(),
+                    [written_over = values](parquet::ParquetWriter& to) mutable { to.reals(written_over); });
         const Cells& cells = file.columns.at("x");
         ASSERT_EQ(cells.size(), values.size());
         for (std::size_t i = 0; i < values.size(); ++i) {
@@ -280,9 +282,10 @@ TEST(Parquet, texts_come_back_from_dictionaries_of_one_and_of_two_bytes_and_miss
         }
         std::string bytes;
         const ParquetFile file =
-            written(bytes, {"t", parquet::ColumnType::text, true}, codes.size(), [&](parquet::ParquetWriter& to) {
-                to.texts(codes, [](std::uint32_t code) { return "text " + std::to_string(code / 2); });
-            });
+            written(bytes, {"t", parquet::ColumnType::text, true}, codes.size(),
+                    [written_over = codes](parquet::ParquetWriter& to) mutable {
+                        to.texts(written_over, [](std::uint32_t code) { return "text " + std::to_string(code / 2); });
+                    });
         const Cells& cells = file.columns.at("t");
         for (std::size_t i = 0; i < codes.size(); ++i) {
             ASSERT_EQ(cells[i], i % 5 == 0 ? "null" : "text " + std::to_string(codes[i] / 2)) << i;
@@ -293,18 +296,71 @@ TEST(Parquet, texts_come_back_from_dictionaries_of_one_and_of_two_bytes_and_miss
     }
 }
 
+TEST(Parquet, a_column_of_one_value_comes_back) {
+    using parquet::ColumnType, parquet::ParquetWriter;
+    std::string bytes;
+    for (const std::size_t rows : {1U, 8U, 9U, 129U, 257U}) {
+        for (const bool missing : {false, true}) {
+            std::int64_t integer = missing ? no_integer : -7;
+            std::uint8_t truth = missing ? no_truth : 1;
+            std::uint32_t code = missing ? no_text : 3;
+            double real = missing ? std::numeric_limits<double>::quiet_NaN() : 0.5;
+            const auto cells = [&](ColumnType type, auto put) {
+                return written(bytes, {"x", type, true}, rows, put).columns.at("x");
+            };
+            const auto expected = [&](const char* text) {
+                return Cells(rows, missing ? "null" : text);
+            };
+            EXPECT_EQ(cells(ColumnType::integer,
+                            [&](ParquetWriter& to) {
+                                to.integers({&integer, 1});
+                            }),
+                      expected("-7"));
+            EXPECT_EQ(cells(ColumnType::truth, [&](ParquetWriter& to) { to.truths({&truth, 1}); }), expected("true"));
+            EXPECT_EQ(cells(ColumnType::real, [&](ParquetWriter& to) { to.reals({&real, 1}); }), expected("0.5"));
+            EXPECT_EQ(cells(ColumnType::text,
+                            [&](ParquetWriter& to) {
+                                to.texts({&code, 1}, [](std::uint32_t) { return "three"; });
+                            }),
+                      expected("three"));
+        }
+    }
+}
+
+TEST(Parquet, noise_is_written_in_bits_and_comes_back) {
+    std::mt19937_64 random(7);
+    std::vector<std::int64_t> rising(5000);
+    for (std::size_t i = 0; i < rising.size(); ++i) {
+        rising[i] = (i == 0 ? 0 : rising[i - 1]) + static_cast<std::int64_t>(random() % 5000);
+    }
+    std::string bytes;
+    const ParquetFile file =
+        written(bytes, {"n", parquet::ColumnType::integer}, rising.size(),
+                [written_over = rising](parquet::ParquetWriter& to) mutable { to.integers(written_over); });
+    Cells expected;
+    for (const std::int64_t value : rising) {
+        expected.push_back(std::to_string(value));
+    }
+    EXPECT_EQ(file.columns.at("n"), expected);
+    EXPECT_EQ(file.encodings.at("n").at(0), delta);
+    EXPECT_LT(bytes.size(), rising.size() * 13 / 8 + 700); // 13 bits each
+}
+
 TEST(Parquet, a_column_of_nothing_but_missing_values_comes_back) {
+    std::vector<std::uint32_t> codes(9, no_text);
+    std::vector<std::int64_t> integers(9, no_integer);
+    std::vector<std::uint8_t> truths(9, no_truth);
     std::string bytes;
     EXPECT_EQ(written(bytes, {"t", parquet::ColumnType::text, true}, 9,
-                      [](parquet::ParquetWriter& to) { to.texts(std::vector(9, no_text), {}); })
+                      [&](parquet::ParquetWriter& to) { to.texts(codes, {}); })
                   .columns.at("t"),
               Cells(9, "null"));
     EXPECT_EQ(written(bytes, {"n", parquet::ColumnType::integer, true}, 9,
-                      [](parquet::ParquetWriter& to) { to.integers(std::vector(9, no_integer)); })
+                      [&](parquet::ParquetWriter& to) { to.integers(integers); })
                   .columns.at("n"),
               Cells(9, "null"));
     EXPECT_EQ(written(bytes, {"l", parquet::ColumnType::truth, true}, 9,
-                      [](parquet::ParquetWriter& to) { to.truths(std::vector(9, no_truth)); })
+                      [&](parquet::ParquetWriter& to) { to.truths(truths); })
                   .columns.at("l"),
               Cells(9, "null"));
 }
