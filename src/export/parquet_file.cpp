@@ -219,9 +219,13 @@ void ParquetWriter::integers(std::span<std::int64_t> values) {
     const std::span<const std::int64_t> there =
         present(values, levels_bytes_, chunk.statistics, [](std::int64_t value) { return value == no_integer; });
     if (!there.empty()) {
-        const auto [least, most] = std::minmax_element(there.begin(), there.end());
-        append_plain(chunk.statistics.least, std::span(&*least, 1));
-        append_plain(chunk.statistics.most, std::span(&*most, 1));
+        std::int64_t least = there[0], most = there[0];
+        for (const std::int64_t value : there) {
+            least = std::min(least, value);
+            most = std::max(most, value);
+        }
+        append_plain(chunk.statistics.least, std::span(&least, 1));
+        append_plain(chunk.statistics.most, std::span(&most, 1));
     }
     const std::size_t count = chunk.there(rows());
     const Form form = there.size() == count ? best_form(there) : Form::bytes;

@@ -77,8 +77,8 @@ std::vector<std::uint32_t> RowGroup::order() const {
     std::vector<std::uint32_t> sorted = late_;
     std::stable_sort(sorted.begin(), sorted.end(),
                      [&](std::uint32_t a, std::uint32_t b) { return begins[a] < begins[b]; });
-    std::vector<std::uint32_t> all;
-    all.reserve(rows_);
+    std::vector<std::uint32_t> all(rows_);
+    std::uint32_t* to = all.data();
     std::size_t skipped = 0, next = 0;
     for (std::uint32_t row = 0; row < rows_; ++row) {
         if (skipped < late_.size() && late_[skipped] == row) {
@@ -86,11 +86,11 @@ std::vector<std::uint32_t> RowGroup::order() const {
             continue;
         }
         while (next < sorted.size() && begins[sorted[next]] < begins[row]) {
-            all.push_back(sorted[next++]);
+            *to++ = sorted[next++];
         }
-        all.push_back(row);
+        *to++ = row;
     }
-    all.insert(all.end(), sorted.begin() + static_cast<std::ptrdiff_t>(next), sorted.end());
+    std::copy(sorted.begin() + static_cast<std::ptrdiff_t>(next), sorted.end(), to);
     return all;
 }
 
