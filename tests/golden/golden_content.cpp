@@ -2,6 +2,7 @@
 #include "golden_content.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "planted/tape.hpp"
@@ -369,7 +370,11 @@ std::vector<Record> launch_records(std::uint32_t track, bool tells) {
     return made;
 }
 
-Status write_launches(const std::string& path, bool tells) {
+namespace {
+
+/// A recording of those tracks whose ticks are nanoseconds.
+Status write_tracks(const std::string& path, const std::vector<recording::TrackInfo>& tracks,
+                    const std::function<std::vector<Record>(std::uint32_t track)>& records_of) {
     recording::WriterOptions options;
     options.path = path;
     options.compress = false;
@@ -385,7 +390,7 @@ Status write_launches(const std::string& path, bool tells) {
     const auto then = [&status](Status next) {
         status = status.ok() ? next : status;
     };
-    for (const auto& track : launch_tracks()) {
+    for (const auto& track : tracks) {
         then((*writer)->add_track(track));
     }
     for (const auto& name : names()) {
@@ -395,13 +400,61 @@ Status write_launches(const std::string& path, bool tells) {
         then((*writer)->add_clock_pair({clock, 1'000'000'000'000, 0, 0, 0}));
         then((*writer)->add_clock_pair({clock, 1'000'001'000'000, 1'000'000, 0, 0}));
     }
-    for (const auto& track : launch_tracks()) {
-        const auto all = launch_records(track.id, tells);
+    for (const auto& track : tracks) {
+        const auto all = records_of(track.id);
         then((*writer)->append({track.id, first_sequence, all.data(), all.size()}));
     }
     then((*writer)->set_counters(counters()));
     then((*writer)->close());
     return status;
+}
+
+} // namespace
+
+Status write_launches(const std::string& path, bool tells) {
+    return write_tracks(path, launch_tracks(), [tells](std::uint32_t track) { return launch_records(track, tells); });
+}
+
+std::vector<Record> request_records() {
+    constexpr std::uint64_t largest = 0xffffffffffffffff;
+    std::vector<Record> made;
+    const auto mark = [&made](std::uint64_t id, std::uint16_t phase, std::uint64_t ticks) {
+        made.push_back({ticks, pack(RecordKind::request_part, 0)});
+        made.push_back({id, pack(RecordKind::request, phase)});
+    };
+    const auto trace = [&made](std::uint64_t upper, std::uint64_t lower, std::uint64_t span, std::uint64_t flags) {
+        made.push_back({upper, pack(RecordKind::request_part, 2, flags)});
+        made.push_back({lower, pack(RecordKind::request_part, 3)});
+        made.push_back({span, pack(RecordKind::request_part, 4)});
+    };
+    const std::uint64_t begin = 1'000'000'000'000;
+    trace(0x4bf92f3577b34da6, 0xa3ce929d0e0e4736, 0x00f067aa0ba902b7, 1);
+    mark(7, 1, begin + 100);
+    trace(0, 0, 0, 0); // a header that could not be read
+    mark(largest, 1, begin + 150);
+    for (std::uint64_t step = 0; step < 3; ++step) {
+        const std::uint64_t at = begin + 100'000 * (step + 1);
+        mark(7, step == 0 ? 2 : 4, at);
+        if (step == 1) {
+            mark(largest, 3, at + 10);
+        }
+        made.push_back({at + 20, pack(RecordKind::step_begin, step == 0 ? 1 : 2, step)});
+        made.push_back({7, pack(RecordKind::request, 0)});
+        if (step != 0) {
+            made.push_back({largest, pack(RecordKind::request, 0)});
+        }
+        made.push_back({step + 1, pack(RecordKind::collective, 300, 3)});
+        made.push_back({at + 30, pack(RecordKind::scope, 3, 40'000)});
+        made.push_back({at + 20, pack(RecordKind::step_end, step == 0 ? 1 : 2, 90'000)});
+    }
+    made.push_back({3, pack(RecordKind::request_part, 1)});
+    mark(7, 5, begin + 400'000);
+    mark(largest, 5, begin + 400'010);
+    return made;
+}
+
+Status write_requests(const std::string& path) {
+    return write_tracks(path, {tracks().front()}, [](std::uint32_t) { return request_records(); });
 }
 
 std::vector<recording::TensorCheck> checks() {

@@ -47,6 +47,11 @@ std::vector<recording::TrackInfo> launch_tracks();
 std::vector<Record> launch_records(std::uint32_t track, bool tells);
 Status write_launches(const std::string& path, bool tells);
 
+/// Of the recording with requests of a server, of one thread: marks with every part, none, and a trace that could not be read; their steps,
+/// and a collective of a group.
+std::vector<Record> request_records();
+Status write_requests(const std::string& path);
+
 /// Of the recordings with checks of tensors: every element type, role, level and field, ordinary and extreme values.
 std::vector<recording::TensorCheck> checks();
 Status write_checks(const std::string& path, bool compress);

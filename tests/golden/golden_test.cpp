@@ -357,6 +357,20 @@ TEST(Golden, version_1_with_launches_is_read_exactly) {
     }
 }
 
+TEST(Golden, version_1_with_requests_is_read_exactly) {
+    auto reader = Reader::open(file("v1_requests.plumb"));
+    ASSERT_TRUE(reader.ok()) << reader.error().message;
+    EXPECT_TRUE(reader->notes().empty());
+    const auto streams = streams_of(*reader);
+    ASSERT_EQ(streams.size(), 1u);
+    const auto& stream = streams.begin()->second;
+    const auto expected = golden::request_records();
+    ASSERT_EQ(stream.size(), expected.size());
+    for (std::size_t i = 0; i < stream.size(); ++i) {
+        EXPECT_TRUE(same(stream[i].second, expected[i])) << "record " << i;
+    }
+}
+
 TEST(Golden, version_1_with_nodes_of_captured_graphs_is_read_exactly) {
     auto reader = Reader::open(file("v1_graph_nodes.plumb"));
     ASSERT_TRUE(reader.ok()) << reader.error().message;
@@ -576,7 +590,7 @@ std::string by_our_reader(const std::string& name) {
 TEST(Golden, a_reader_written_from_the_document_alone_reads_the_same) {
     for (const char* name :
          {"v1.plumb", "v1_bounds.plumb", "v1_bounded.plumb", "v1_graphs.plumb", "v1_graph_nodes.plumb",
-          "v1_nodes.plumb", "v1_launches.plumb", "v1_causes.plumb", "v1_checks.plumb", "v1_tiles.plumb"}) {
+          "v1_nodes.plumb", "v1_launches.plumb", "v1_causes.plumb", "v1_checks.plumb", "v1_tiles.plumb", "v1_requests.plumb"}) {
         EXPECT_EQ(by_independent_reader(name), by_our_reader(name)) << name;
     }
 }

@@ -34,7 +34,8 @@ int main(int argc, char** argv) {
                                         plumb::golden::write_launches(base + "_causes.plumb", true),
                                         plumb::golden::write_checks(base + "_checks.plumb", false),
                                         plumb::golden::write_checks(base + "_checks_zstd.plumb", true),
-                                        plumb::golden::write_tiles(base + "_tiles.plumb")}) {
+                                        plumb::golden::write_tiles(base + "_tiles.plumb"),
+                                        plumb::golden::write_requests(base + "_requests.plumb")}) {
         if (!status) {
             std::fprintf(stderr, "%s\n", status.error().message.c_str());
             return 1;
