@@ -588,9 +588,9 @@ std::string by_our_reader(const std::string& name) {
 }
 
 TEST(Golden, a_reader_written_from_the_document_alone_reads_the_same) {
-    for (const char* name :
-         {"v1.plumb", "v1_bounds.plumb", "v1_bounded.plumb", "v1_graphs.plumb", "v1_graph_nodes.plumb",
-          "v1_nodes.plumb", "v1_launches.plumb", "v1_causes.plumb", "v1_checks.plumb", "v1_tiles.plumb", "v1_requests.plumb"}) {
+    for (const char* name : {"v1.plumb", "v1_bounds.plumb", "v1_bounded.plumb", "v1_graphs.plumb",
+                             "v1_graph_nodes.plumb", "v1_nodes.plumb", "v1_launches.plumb", "v1_causes.plumb",
+                             "v1_checks.plumb", "v1_tiles.plumb", "v1_requests.plumb"}) {
         EXPECT_EQ(by_independent_reader(name), by_our_reader(name)) << name;
     }
 }

@@ -27,15 +27,15 @@ int main(int argc, char** argv) {
             return 1;
         }
     }
-    for (const plumb::Status& status : {plumb::golden::write_graphs(base + "_graphs.plumb"),
-                                        plumb::golden::write_graph_nodes(base + "_graph_nodes.plumb"),
-                                        plumb::golden::write_nodes(base + "_nodes.plumb"),
-                                        plumb::golden::write_launches(base + "_launches.plumb", false),
-                                        plumb::golden::write_launches(base + "_causes.plumb", true),
-                                        plumb::golden::write_checks(base + "_checks.plumb", false),
-                                        plumb::golden::write_checks(base + "_checks_zstd.plumb", true),
-                                        plumb::golden::write_tiles(base + "_tiles.plumb"),
-                                        plumb::golden::write_requests(base + "_requests.plumb")}) {
+    for (const plumb::Status& status :
+         {plumb::golden::write_graphs(base + "_graphs.plumb"),
+          plumb::golden::write_graph_nodes(base + "_graph_nodes.plumb"),
+          plumb::golden::write_nodes(base + "_nodes.plumb"),
+          plumb::golden::write_launches(base + "_launches.plumb", false),
+          plumb::golden::write_launches(base + "_causes.plumb", true),
+          plumb::golden::write_checks(base + "_checks.plumb", false),
+          plumb::golden::write_checks(base + "_checks_zstd.plumb", true),
+          plumb::golden::write_tiles(base + "_tiles.plumb"), plumb::golden::write_requests(base + "_requests.plumb")}) {
         if (!status) {
             std::fprintf(stderr, "%s\n", status.error().message.c_str());
             return 1;

@@ -8,7 +8,7 @@
 #include <malloc.h>
 #endif
 
-namespace plumb::base {
+namespace plumb::cli {
 
 /// Freed memory stays with the process. The system would have to clear each page again before it is written: a third of the time of an
 /// export of many short recordings.
@@ -19,4 +19,4 @@ inline void keep_freed_memory() noexcept {
 #endif
 }
 
-} // namespace plumb::base
+} // namespace plumb::cli
