@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
     const double count = std::max(100000.0, std::atof(options.value("--scopes", "4000000").c_str()));
     const int rounds = std::max(3, std::atoi(options.value("--rounds", "5").c_str()));
     const std::string demo = options.value("--recording", "build/demo/run.plumb");
-    plumb::cli::keep_freed_memory(); // as the command does
+    plumb::cli::keep_freed_memory(); // as plumb export does
     Board board(options);
     const TemporaryFolder folder;
     record_run(folder.file("run.plumb"));

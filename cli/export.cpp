@@ -7,6 +7,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/kept_memory.hpp"
 #include "cli/output.hpp"
 #include "cli/ticker.hpp"
 #include "cli/write_output.hpp"
@@ -39,6 +40,7 @@ int export_tables(const ExportArguments& arguments) {
                                         "choose with plumb sql",
                          write.json);
     }
+    keep_freed_memory();
     const plumb::Result<WrittenTables> written = write_tables(arguments.recordings, write.format, write.output);
     if (!written) {
         return say_error(written.error().message, write.json);

@@ -14,7 +14,6 @@
 
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
-#include "cli/kept_memory.hpp"
 #include "cli/output.hpp"
 #include "plumb/answer.hpp"
 
@@ -138,7 +137,6 @@ int finish(FdBuffer& output, int exit_code) {
 } // namespace plumb::cli
 
 int main(int argc, char** argv) {
-    plumb::cli::keep_freed_memory();
     plumb::cli::occupy_standard_streams();
     std::signal(SIGPIPE, SIG_IGN);
     plumb::cli::FdBuffer output(STDOUT_FILENO);

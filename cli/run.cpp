@@ -40,6 +40,7 @@ constexpr const char* what_is_known =
     "llama.cpp inside another file    LD_PRELOAD           @fugood/llama.node 1.7.15 (ggml 0.18.0)\n"
     "whisper.cpp inside another file  LD_PRELOAD           @fugood/whisper.node 1.1.3, by hand: each graph is a step\n"
     "PyTorch in Python 3.10 or later  PYTHONPATH           1.13.1 (Debian's python3-torch)\n"
+    "PyTorch on CUDA                  PYTHONPATH           a look-alike of ours, on a stand-in for CUDA\n"
     "llama.cpp with CUDA              GGML_BACKEND_PATH    node-llama-cpp 3.22.1, on a stand-in for CUDA\n"
     "llama.cpp with Vulkan            VK_INSTANCE_LAYERS   node-llama-cpp 3.22.1, on lavapipe\n"
     "Vulkan of any program            VK_INSTANCE_LAYERS   programs of ours, on lavapipe\n"
@@ -51,7 +52,8 @@ constexpr const char* what_is_known =
     "libraries call ggml_backend_sched_new() through a slot. On devices other than CUDA,\n"
     "Vulkan and OpenCL there are steps, and no bricks.\n"
     "CUDA graphs are seen where libcudart is a shared library; no GPU was used.\n"
-    "PYTHONPATH reaches every Python that is not told to leave it out (-E, -I, -S). Modules on other devices are not recorded.\n"
+    "PYTHONPATH reaches every Python that is not told to leave it out (-E, -I, -S). Modules on devices other than the\n"
+    "processor and CUDA are not recorded.\n"
     "NVTX ranges are time of the host; share/plumb/nvtx.rules says what is a step, a layer or a brick, and so does the file\n"
     "that PLUMB_NVTX_RULES names.\n";
 

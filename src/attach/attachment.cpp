@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/attachment.hpp"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
@@ -40,7 +41,7 @@ void tell_recording(const std::string& path) {
 
 void close_at_exit() {
     Shared& all = shared();
-    if (all.owner != getpid()) { // a forked child's copy: the recording is its parent's
+    if (!owns_recording()) { // a forked child's copy: the recording is its parent's
         return;
     }
     for (void (*function)() : all.closing) {
@@ -85,6 +86,15 @@ plumb_profiler* recording() {
 }
 
 Profiler& profiler() { return recording()->profiler; }
+
+bool owns_recording() { return shared().owner == getpid(); }
+
+namespace {
+std::atomic<bool> queues_are_used{false};
+} // namespace
+
+void use_queues() noexcept { queues_are_used.store(true, std::memory_order_relaxed); } // alone
+bool uses_queues() noexcept { return queues_are_used.load(std::memory_order_relaxed); }
 
 void tell(const char* kind, const std::string& text) {
     const char* path = std::getenv("PLUMB_RUN");

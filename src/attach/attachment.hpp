@@ -19,6 +19,12 @@ namespace plumb::attach {
 /// The profiler of this process, made when first asked for, and closed when the process exits; and the same as plumb.h has it.
 Profiler& profiler();
 plumb_profiler* recording();
+/// False in a forked child of the process that made it.
+[[nodiscard]] bool owns_recording();
+
+/// The program has scopes on CUDA streams, by way of functions.hpp.
+void use_queues() noexcept;
+[[nodiscard]] bool uses_queues() noexcept;
 
 /// Tells `plumb run` one line, where the process runs under it: "engine", "recording" or "sentence", and its text.
 void tell(const char* kind, const std::string& text);

@@ -4,22 +4,49 @@
 #include <cstring>
 
 #include "attach/attachment.hpp"
+#include "capi/handles.hpp"
 #include "plumb/plumb.h"
 
 namespace plumb::attach {
 namespace {
 
+using capi::fail;
+using capi::guarded;
+
 plumb_code open_shared(const char* spec, plumb_profiler** profiler) {
     if (spec != nullptr || profiler == nullptr) {
         return plumb_open(spec, profiler);
     }
-    *profiler = recording();
-    return plumb_ok;
+    *profiler = nullptr;
+    return guarded([&]() -> plumb_code {
+        plumb_profiler* const shared = recording();
+        if (const Status status = shared->profiler.status(); !status.ok()) {
+            return fail(status.error());
+        }
+        *profiler = shared;
+        return plumb_ok;
+    });
 }
 
+/// The recording of this process goes on without what its scopes have open; that of a forked child, which no end of ours closes, ends.
 plumb_code close_own(plumb_profiler* profiler) {
     constexpr double seconds = 5;
-    return profiler == recording() ? plumb_flush(profiler, seconds) : plumb_close(profiler);
+    if (profiler != recording() || profiler == nullptr) {
+        return plumb_close(profiler);
+    }
+    return guarded([&]() -> plumb_code {
+        if (!owns_recording()) {
+            return capi::code_of(profiler->profiler.close());
+        }
+        profiler->profiler.disable();
+        const Status status = profiler->profiler.enable();
+        return status.ok() ? plumb_flush(profiler, seconds) : fail(status.error());
+    });
+}
+
+plumb_code queue_of_stream(void* stream, plumb_queue* queue) {
+    use_queues();
+    return plumb_cuda(stream, queue);
 }
 
 struct Named {
@@ -31,7 +58,7 @@ struct Named {
 const Named functions[] = {
     {"plumb_open", reinterpret_cast<void*>(&open_shared)},
     {"plumb_close", reinterpret_cast<void*>(&close_own)},
-    PLUMB_NAMED(plumb_cuda),
+    {"plumb_cuda", reinterpret_cast<void*>(&queue_of_stream)},
     PLUMB_NAMED(plumb_describe),
     PLUMB_NAMED(plumb_disable),
     PLUMB_NAMED(plumb_enable),

@@ -233,7 +233,7 @@ class Names(Case):
         """ if TORCH != "real" else "print('the look-alike alone can say where it is')")
         self.assertIsNone(script.recorded)
         if TORCH != "real":
-            self.assertIn("a model is on the device xpu: only models on the processor and on CUDA are recorded", script.done.stderr)
+            self.assertIn("a model is on the device xpu of this torch: only models on the processor and on CUDA are recorded", script.done.stderr)
 
     def test_no_model_is_no_recording(self):
         script = Script("print('nothing')")
@@ -644,14 +644,56 @@ class Cuda(Case):
         package = ":".join(filter(None, [str(SITE), CLEAN.get("PYTHONPATH")]))
         script = self.script("""
             import plumb
-            graph = captured(made(), ids(4, 1))
+            model = made()
+            graph = captured(model, ids(4, 1))
             graph.replay()
             for _ in range(5):
                 with plumb.step("decode", tokens=4, sequences=4):
                     graph.replay()
                     graph.replay()
+            with plumb.step("mixed", decode_tokens=1, prefill_tokens=3):
+                model(ids(1, 4))
         """, PYTHONPATH=package)
-        self.assertEqual([row["phase"] for row in script.recorded.steps], ["decode"] * 6)
+        self.assertEqual([row["phase"] for row in script.recorded.steps], ["decode"] * 6 + ["mixed"])
+
+    def test_modules_on_another_gpu_than_the_current_one_are_left_out(self):
+        script = self.script("""
+            model = made()
+            model.layers[1].cuda(1)
+            for position in range(3):
+                model(ids(1, 1), position)
+        """, PLUMB="warmup=0,device.every=1")
+        self.assertEqual(list(script.steps().values()), [["embedding", *LAYER, "lm_head"]] * 3)
+        self.assertIn("note  modules on a GPU that is not the current one, on its default stream, are not recorded", script.done.stderr)
+
+    def test_modules_that_moved_are_those_of_the_gpu_from_their_next_call_on(self):
+        script = self.script("""
+            model = made()
+            for weight in model.parameters():
+                weight.device = torch.device("cpu")
+            model(ids(1, 1))
+            model.cuda()
+            model(ids(1, 1))
+        """, PLUMB="warmup=0,device.every=1")
+        tracks = [{row["track"] for row in script.recorded.scopes if row["step"] == step} for step in range(2)]
+        self.assertEqual((len(tracks[0]), len(tracks[1])), (1, 1))
+        self.assertNotEqual(*tracks)
+
+    def test_an_eager_run_is_not_told_that_nothing_is_recorded(self):
+        script = self.script("model = made()\nmodel(ids(1, 1))")
+        self.assertNotIn("no CUDA graph was instantiated", script.done.stderr)
+
+    def test_a_graph_that_is_captured_anew_without_a_module_is_no_step(self):
+        script = self.script("""
+            model = made()
+            graph = captured(model, ids(1, 1))
+            replay(graph, 2)
+            graph.capture_begin()
+            torch.cuda.launch(2, 1)
+            graph.capture_end()
+            replay(graph, 2)
+        """)
+        self.assertEqual(len(script.recorded.steps), 2)
 
     def test_a_module_that_raises_in_a_capture_leaves_no_trace(self):
         script = self.script("""

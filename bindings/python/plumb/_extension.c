@@ -137,6 +137,13 @@ static inline void end_innermost(Stack* stack) {
     }
 }
 
+int in_step(void) {
+    plumb_context context;
+    memset(&context, 0, sizeof context);
+    context.struct_size = sizeof context;
+    return profiler != NULL && lib.get_context(profiler, &context) == plumb_ok && context.step_plus_one != 0;
+}
+
 int begin_scope(Scope* scope, uintptr_t id) { return begin(scope, id); }
 
 int is_innermost(uintptr_t id) {
@@ -433,9 +440,9 @@ static PyObject* use(PyObject* Py_UNUSED(module), PyObject* handle) {
     Py_RETURN_NONE;
 }
 
-/// Whether a scope is, on this thread.
+/// Whether this thread has a scope open, or is in a step of whoever else records.
 static PyObject* is_open(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(none)) {
-    return PyBool_FromLong(own_stack()->depth != 0);
+    return PyBool_FromLong(own_stack()->depth != 0 || in_step());
 }
 
 /// From now on functions of the library behind this address: of plumb_attach_function(). False where it lacks one. REQUIRES: nothing was

@@ -48,6 +48,8 @@ int begin_scope(Scope* scope, uintptr_t id);
 /// Ends it, and what is still open in it. Does nothing where it ended with one around it.
 void end_scope(uintptr_t id);
 int is_innermost(uintptr_t id);
+/// Whether a step is open on this thread, whoever opened it.
+int in_step(void);
 
 // --- _modules.c ---
 

@@ -77,7 +77,7 @@ def decode(text):
 
 class Attached:
     """The functions of libplumb-attach, which `plumb run` put into this process: what it records and what we do is one recording then.
-    AttributeError: it is not here, is of another version, or records nothing."""
+    AttributeError: it is not here, lacks one of them, or records nothing."""
 
     def __init__(self):
         find = ctypes.CDLL(None).plumb_attach_function
@@ -175,6 +175,8 @@ class Profiler:
         """The report of everything so far."""
         if lib is not own:  # it has no answers: those are in a library beside our own
             self.flush()
+            if not self.path:
+                raise Error("under `plumb run` a recording in memory has no report: name a file in the spec, or leave the spec out", "unavailable")
             return ask("report", self.path)
         text = ctypes.c_void_p()
         self._call(lib.plumb_snapshot, ctypes.byref(text))

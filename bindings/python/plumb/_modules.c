@@ -17,7 +17,7 @@ typedef struct Module {
     Scope* brick;
     Scope* layer; // NULL: none
     int is_parent;
-    int device; // of its weights: index of the GPU, or one of those below
+    int device; // of its weights: index of the GPU, or on_processor, or no_weights
     int rows; // how they are counted in the shape of its first argument
     double bytes;
     double bytes_of_row;
@@ -26,7 +26,8 @@ typedef struct Module {
 
 static PyTypeObject* module_type;
 static PyObject* known;                // address of a module -> Module
-static PyObject *describe, *outermost, *raw_stream; // of _torch.py: the last gives the current stream of a GPU
+static PyObject *describe, *outermost; // of _torch.py
+static PyObject *raw_stream, *gpu_now, *say_is_elsewhere; // current stream of a GPU; current GPU; that a module is on another one
 static PyObject *tensor_type, *parameter_type;
 static PyObject* shape_word;
 
@@ -46,7 +47,8 @@ enum { most_calls = 64 }; // what lies deeper is the time of what holds it
 typedef struct Calls {
     unsigned generation;
     unsigned depth;
-    uintptr_t stream; // that this is the queue of, if there is a timer
+    int device; // that this is a queue of, if it has a timer
+    uintptr_t stream;
     plumb_queue queue;
     Call open[most_calls];
 } Calls;
@@ -98,40 +100,69 @@ static double rows_in(PyObject* arguments, int rows) {
     return PyErr_Occurred() != NULL ? -1 : count;
 }
 
-/// The queue of the current stream of a GPU; NULL: it is the processor, or the stream cannot be told.
-static const plumb_queue* queue_of(int device) {
-    Calls* calls = &calls_of_thread;
+/// What a function of no or one number gives. False where it raises.
+static int ask_torch(PyObject* function, int device, uintptr_t* answer) {
     PyObject* number = device >= 0 ? PyLong_FromLong(device) : NULL;
-    PyObject* found = number != NULL ? PyObject_CallFunctionObjArgs(raw_stream, number, NULL) : NULL;
-    const uintptr_t stream = found != NULL ? (uintptr_t)PyLong_AsVoidPtr(found) : 0;
+    PyObject* found = PyObject_CallFunctionObjArgs(function, number, NULL);
+    *answer = found != NULL ? (uintptr_t)PyLong_AsVoidPtr(found) : 0;
     const int is_told = found != NULL && PyErr_Occurred() == NULL;
     PyErr_Clear();
     Py_XDECREF(number);
     Py_XDECREF(found);
-    if (is_told && (calls->queue.timer == NULL || calls->stream != stream)) {
+    return is_told;
+}
+
+/// A stream that every GPU has under the same number belongs to the one that is current.
+static int is_current(uintptr_t stream, int device) {
+    enum { last_special = 2 };
+    uintptr_t now = 0;
+    if (stream > last_special || (ask_torch(gpu_now, -1, &now) && now == (uintptr_t)device)) {
+        return 1;
+    }
+    PyObject* said = PyObject_CallFunctionObjArgs(say_is_elsewhere, NULL);
+    Py_XDECREF(said);
+    PyErr_Clear();
+    return 0;
+}
+
+/// The queue of the current stream of that GPU. False: its time cannot be told.
+static int find_queue(int device, const plumb_queue** queue) {
+    Calls* calls = &calls_of_thread;
+    uintptr_t stream = 0;
+    *queue = NULL;
+    if (device < 0) {
+        return 1;
+    }
+    if (!ask_torch(raw_stream, device, &stream) || !is_current(stream, device)) {
+        return 0;
+    }
+    if (calls->queue.timer == NULL || calls->device != device || calls->stream != stream) {
+        calls->device = device;
         calls->stream = stream;
         calls->queue.struct_size = sizeof calls->queue;
         if (lib.cuda((void*)stream, &calls->queue) != plumb_ok) {
             calls->queue.timer = NULL;
+            return 0;
         }
     }
-    return is_told && calls->queue.timer != NULL ? &calls->queue : NULL;
+    *queue = &calls->queue;
+    return 1;
 }
 
-static void open_brick(Call* call) {
-    call->is->brick->queue = queue_of(call->device);
-    open_scope(call->is->brick, &call->brick);
-}
-
-static void begin_brick(Call* call, PyObject* arguments) {
-    Module* is = call->is;
+/// `rows` is negative where its work is not known.
+static void open_brick(Call* call, double rows) {
+    const Module* is = call->is;
+    const plumb_queue* queue = NULL;
+    if (!find_queue(call->device, &queue)) {
+        return;
+    }
+    // From here on no Python runs: the brick is one for all threads.
     plumb_work* work = &is->brick->is.work;
-    const double rows = rows_in(arguments, is->rows);
-    PyErr_Clear();
+    is->brick->queue = queue;
     is->brick->has_work = rows >= 0;
     work->bytes = is->bytes + rows * is->bytes_of_row;
     work->flops = rows * is->flops_of_row;
-    open_brick(call);
+    open_scope(is->brick, &call->brick);
 }
 
 /// The time of a module that holds others ends where one of them begins, and goes on behind it.
@@ -144,8 +175,7 @@ static void make_way(Call* call) {
 static void go_on(Call* call) {
     if (call->paused) {
         call->paused = 0;
-        call->is->brick->has_work = 0;
-        open_brick(call);
+        open_brick(call, -1);
     }
 }
 
@@ -177,7 +207,7 @@ static Module* what_is(PyObject* module, const Calls* calls) {
     return found;
 }
 
-/// `step` is NULL in a module that another one holds, for one that holds none, and while a graph is captured.
+/// `step` is NULL in a module that another one holds, for one that holds none, while a graph is captured, and in a step.
 static void begin_call(Call* call, const Call* around, PyObject* step, PyObject* arguments) {
     Scope* layer = around == NULL || !around->in_layer ? call->is->layer : NULL;
     call->in_layer = layer != NULL || (around != NULL && around->in_layer);
@@ -191,7 +221,9 @@ static void begin_call(Call* call, const Call* around, PyObject* step, PyObject*
     if (layer != NULL) {
         open_scope(layer, &call->layer);
     }
-    begin_brick(call, arguments);
+    const double rows = rows_in(arguments, call->is->rows);
+    PyErr_Clear();
+    open_brick(call, rows);
 }
 
 static Call* innermost(Calls* calls) { return calls->depth != 0 ? &calls->open[calls->depth - 1] : NULL; }
@@ -214,10 +246,22 @@ PyObject* module_begins(PyObject* Py_UNUSED(self), PyObject* const* values, Py_s
     if (is == NULL || profiler == NULL) {
         Py_RETURN_NONE;
     }
-    Py_INCREF(is);
     const int begins_step = around == NULL && is->is_parent;
-    PyObject* step = begins_step ? PyObject_CallFunctionObjArgs(outermost, values[0], values[1], NULL) : NULL;
-    PyErr_Clear();
+    PyObject* step = NULL;
+    if (around == NULL) {
+        calls->queue.timer = NULL; // asked again: there may be a driver now
+    }
+    if (begins_step) {
+        step = PyObject_CallFunctionObjArgs(outermost, values[0], values[1], NULL);
+        PyErr_Clear();
+        is = look_up(values[0]); // it may have moved, and is known anew
+        PyErr_Clear();
+    }
+    if (is == NULL || profiler == NULL) {
+        Py_XDECREF(step);
+        Py_RETURN_NONE;
+    }
+    Py_INCREF(is);
     calls = own_calls(); // what ran meanwhile may have opened or closed the profiler
     around = innermost(calls);
     Call* call = &calls->open[calls->depth++];
@@ -231,7 +275,7 @@ PyObject* module_begins(PyObject* Py_UNUSED(self), PyObject* const* values, Py_s
         if (around != NULL) {
             make_way(around);
         }
-        begin_call(call, around, has_step ? step : NULL, values[1]);
+        begin_call(call, around, has_step && !in_step() ? step : NULL, values[1]);
     }
     Py_XDECREF(step);
     Py_RETURN_NONE;
@@ -289,13 +333,12 @@ PyObject* make_module(PyObject* Py_UNUSED(self), PyObject* arguments) {
 }
 
 PyObject* watch_modules(PyObject* Py_UNUSED(self), PyObject* arguments) {
-    PyObject* given[6];
-    if (!PyArg_ParseTuple(arguments, "O!OOOOO", &PyDict_Type, &given[0], &given[1], &given[2], &given[3], &given[4],
-                          &given[5])) {
+    PyObject* given[8];
+    if (!PyArg_ParseTuple(arguments, "O!OOOOOOO", &PyDict_Type, &given[0], &given[1], &given[2], &given[3], &given[4],
+                          &given[5], &given[6], &given[7])) {
         return NULL;
     }
-    PyObject** const kept[] = {&known,      &describe,    &outermost,
-                                &raw_stream, &tensor_type, &parameter_type};
+    PyObject** const kept[] = {&known, &describe, &outermost, &raw_stream, &gpu_now, &say_is_elsewhere, &tensor_type, &parameter_type};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; ++i) {
         Py_INCREF(given[i]);
         *kept[i] = given[i]; // as long as the process

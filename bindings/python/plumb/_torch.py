@@ -55,7 +55,8 @@ def install(module):
         say("torch is not recorded: the extension of the Python package was not built; install python3-dev and build again")
         return
     of_modules = torch.nn.modules.module
-    core._watch_modules(known, describe, outermost, current_stream(), torch.Tensor, torch.nn.Parameter)
+    core._watch_modules(known, describe, outermost, current_stream(), getattr(torch._C, "_cuda_getDevice", None), is_elsewhere, torch.Tensor,
+                        torch.nn.Parameter)
     # Newer torch calls a hook also where the module raised.
     always = {"always_call": True} if "always_call" in inspect.signature(of_modules.register_module_forward_hook).parameters else {}
     handles = [of_modules.register_module_forward_pre_hook(core._module_begins),
@@ -63,8 +64,10 @@ def install(module):
     if hasattr(torch, "compile"):
         torch.compile = leaving_before(torch.compile, handles)
     graph = getattr(getattr(torch, "cuda", None), "CUDAGraph", None)
-    if current_stream() is not None and hasattr(graph, "replay") and hasattr(graph, "capture_end"):
-        graph.capture_end, graph.replay = keeping_step(graph.capture_end), in_its_step(graph.replay)
+    if current_stream() is not None and all(hasattr(graph, name) for name in ("capture_begin", "capture_end", "replay")):
+        graph.capture_begin = after(forget_step, graph.capture_begin)
+        graph.capture_end = after(keep_step, graph.capture_end)
+        graph.replay = in_its_step(graph.replay)
 
 
 def leaving_before(function, handles):
@@ -84,37 +87,68 @@ def leaving_before(function, handles):
 
 
 def current_stream():
-    """The function that gives the current stream of a GPU by its index; None: this torch has none."""
+    """The function that gives the current stream of a GPU by its index; None: this torch has no CUDA."""
+    if getattr(getattr(torch, "version", None), "hip", None):
+        return None
     return getattr(torch._C, "_cuda_getCurrentRawStream", None)
+
+
+def is_elsewhere():
+    say("modules on a GPU that is not the current one, on its default stream, are not recorded: call them under torch.cuda.device()")
 
 
 def is_captured():
     return torch.cuda.is_current_stream_capturing()
 
 
-def keeping_step(capture_end):
-    """Which step a graph computes, it says itself: no module is called in a replay."""
+def after(note, function):
+    """No error of ours reaches the program."""
 
-    @functools.wraps(capture_end)
-    def ending(graph, *arguments, **keywords):
-        step = vars(captured).pop("step", None)
-        if step is not None:
-            steps_of_graphs[graph] = step
-        return capture_end(graph, *arguments, **keywords)
+    @functools.wraps(function)
+    def noting(graph, *arguments, **keywords):
+        try:
+            note(graph)
+        except Exception as error:
+            say(f"a CUDA graph has no step: {error}")
+        return function(graph, *arguments, **keywords)
 
-    return ending
+    return noting
+
+
+def forget_step(graph):
+    steps_of_graphs.pop(graph, None)
+    vars(captured).pop("step", None)
+
+
+def keep_step(graph):
+    """Which step a graph computes, its capture says: no module is called in a replay."""
+    step = vars(captured).pop("step", None)
+    if step is not None:
+        steps_of_graphs[graph] = step
+
+
+def begin_step_of(graph):
+    """Whether one began: a replay outside of any scope is a step."""
+    try:
+        step = None if core._is_open() else steps_of_graphs.get(graph)
+        if step is None:
+            return False
+        core.push(step)
+        return True
+    except Exception as error:
+        say(f"a CUDA graph has no step: {error}")
+        return False
 
 
 def in_its_step(replay):
-    """A replay outside of any scope is a step."""
-
     @functools.wraps(replay)
     def replaying(graph, *arguments, **keywords):
-        step = None if core._is_open() else steps_of_graphs.get(graph)
-        if step is None:
+        if not begin_step_of(graph):
             return replay(graph, *arguments, **keywords)
-        with step:
+        try:
             return replay(graph, *arguments, **keywords)
+        finally:
+            core.pop()
 
     return replaying
 
@@ -227,8 +261,7 @@ def add_all(outer):
 
 
 def describe(module, outer):
-    """Called for a module that is not known. The profiler is made with the first that is to be recorded: of a process whose models are
-    on other devices another way in may write the recording."""
+    """Called for a module that is not known. The profiler is made with the first that is to be recorded."""
     try:
         if can_be_recorded(outer):
             _library.open_by_environment()
@@ -246,7 +279,7 @@ def describe(module, outer):
 
 def weight_of(module):
     """The first weight and what it is, by which a move to another type or device is seen."""
-    weight = next(module.parameters(), None)
+    weight = next(torch.nn.Module.parameters(module), None)  # a module's own may compute
     return (lambda: None, None) if weight is None else (weakref.ref(weight), (weight.dtype, weight.device))
 
 
@@ -265,7 +298,7 @@ def is_known(kind):
     where = kind[1].type
     if where == "cpu" or (where == "cuda" and current_stream() is not None):
         return True
-    say(f"a model is on the device {where}: only models on the processor and on CUDA are recorded")
+    say(f"a model is on the device {where} of this torch: only models on the processor and on CUDA are recorded")
     return False
 
 

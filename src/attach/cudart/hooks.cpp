@@ -282,7 +282,7 @@ void look() {
 struct AtEnd {
     ~AtEnd() {
         if (known_graphs.load(std::memory_order_acquire) != nullptr ||
-            dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) == nullptr || !wanted()) {
+            dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) == nullptr || !wanted() || uses_queues()) {
             return;
         }
         static constexpr const char* launches[] = {"cudaGraphLaunch", "cudaGraphLaunch_ptsz"};

@@ -81,7 +81,7 @@ from . import cuda, nn
 from .nn.modules import module as _module
 
 if cuda.is_available():
-    _C._cuda_getCurrentRawStream = staticmethod(cuda._raw_stream)
+    _C._cuda_getCurrentRawStream, _C._cuda_getDevice = staticmethod(cuda._raw_stream), staticmethod(cuda._device)
 
 
 class jit:

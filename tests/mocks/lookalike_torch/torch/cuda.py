@@ -57,7 +57,12 @@ def state():
 
 
 def _raw_stream(index):
-    return _gpu().lookalike_stream()
+    """Of another GPU than the first it is the default stream, whose number is that of every GPU."""
+    return _gpu().lookalike_stream() if index == 0 else 0
+
+
+def _device():
+    return 0
 
 
 class CUDAGraph:

@@ -69,9 +69,9 @@ class Module:
             weight.dtype = float16
         return self
 
-    def cuda(self):
+    def cuda(self, index=0):
         for weight in self.parameters():
-            weight.device = device("cuda", 0)
+            weight.device = device("cuda", index)
         return self
 
     def eval(self):
