@@ -191,13 +191,14 @@ class ProbeBench {
         collect(true);
         return rows[key];
     }
-    /// Replays until `enough` (or too often), with a twin from the third launch on.
+    /// Replays until `enough` (or too often), with a twin from the third launch on. A twin that a background thread makes anew
+    /// is waited for in between: else the replays of a busy machine run out before it is there.
     template <class Enough>
     int replay_until(Probe& probe, const KnownGraph& graph, int most, Enough enough) {
         int count = 0;
         for (; count < most && !enough(); ++count) {
             EXPECT_TRUE(replay(probe, graph).ok());
-            if (count == 2) {
+            if (count == 2 || count % 100 == 99) {
                 settle();
             }
         }

@@ -2,6 +2,7 @@
 // Scopes of every backend: their order, nesting, concurrency, number, and the memory they need.
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -66,14 +67,17 @@ constexpr std::int64_t much_ns = 20'000'000, little_ns = 500'000;
 TEST_P(ScopeConformance, F2_a_deferred_scope_does_not_wait_for_its_work) {
     const auto queue = timer();
     const auto host_time = [&](bool scoped) {
-        const std::int64_t before = subject_->host_ns();
-        const auto token = scoped ? queue->begin() : Result<DeviceToken>(DeviceToken{});
-        subject_->work(much_ns); // the cpu does it here and now, a device is told
-        EXPECT_TRUE(token.ok() && (!scoped || queue->end(*token).ok()));
-        const std::int64_t taken = subject_->host_ns() - before;
-        subject_->settle();
-        EXPECT_TRUE(!scoped || queue->collect(*token).ok());
-        return taken;
+        std::int64_t shortest = INT64_MAX;
+        for (int round = 0; round < 5; ++round) { // a cpu may be taken away from us
+            const std::int64_t before = subject_->host_ns();
+            const auto token = scoped ? queue->begin() : Result<DeviceToken>(DeviceToken{});
+            subject_->work(much_ns); // the cpu does it here and now, a device is told
+            EXPECT_TRUE(token.ok() && (!scoped || queue->end(*token).ok()));
+            shortest = std::min(shortest, subject_->host_ns() - before);
+            subject_->settle();
+            EXPECT_TRUE(!scoped || queue->collect(*token).ok());
+        }
+        return shortest;
     };
     const std::int64_t plain = host_time(false);
     EXPECT_LT(host_time(true), plain + much_ns / 2);
