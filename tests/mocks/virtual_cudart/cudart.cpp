@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stand-in libcudart: what programs over the CUDA runtime call, led to the virtual GPU. The real one asks the driver for tables of its
 // own that a stand-in cannot have. Its numbers of errors are the driver's, as in the real one. Kernels that were registered compute
-// nothing: each folds its name and shape into one number, in the device's order, so that one that is missing, doubled or elsewhere shows.
+// nothing: each folds its name, shape and parameters into one number, in the device's order, so that one that is missing, doubled,
+// elsewhere or stale shows. Parameters that are addresses count as places in the program's own memory: that of others moves them.
 // At the end VIRTUAL_CUDART_CHAIN names a file for that number, VIRTUAL_CUDART_TRUTH one for the kernels of replays as the ledger has them.
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <fstream>
 #include <map>
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "fat_binary.hpp"
 #include "virtual_gpu/engine_driver.hpp"
 
 #define CUDART extern "C" __attribute__((visibility("default")))
@@ -66,28 +72,42 @@ Code with_context(Call call) {
 
 /// Kernels by the address of what stands for them on the host.
 struct Registry {
+    struct Kernel {
+        std::string name;
+        void** binary;
+        Function function = nullptr;
+    };
+    struct Binary {
+        const void* wrapper;
+        Module module = nullptr;
+    };
     std::mutex mutex;
-    Module module = nullptr;
-    std::map<const void*, std::string> names;
-    std::map<const void*, Function> functions;
+    std::map<const void*, Kernel> kernels;
+    std::deque<Binary> binaries; // one stays where it is
 };
 Registry& registry() {
     static auto* all = new Registry;
     return *all;
 }
 
+/// As the real one, a module is loaded when its first kernel is launched.
 Function function_of(const void* stub) {
     Registry& all = registry();
     const std::lock_guard lock(all.mutex);
-    Function& found = all.functions[stub];
-    const auto name = all.names.find(stub);
-    if (found == nullptr && name != all.names.end()) {
-        if (all.module == nullptr) {
-            driver().module_load_data(&all.module, "an image");
-        }
-        driver().module_get_function(&found, all.module, name->second.c_str());
+    const auto found = all.kernels.find(stub);
+    if (found == all.kernels.end()) {
+        return nullptr;
     }
-    return found;
+    Registry::Kernel& kernel = found->second;
+    if (kernel.function == nullptr) {
+        auto& binary = *reinterpret_cast<Registry::Binary*>(kernel.binary);
+        if (binary.module == nullptr) {
+            const std::string ptx = ptx_of(binary.wrapper);
+            driver().module_load_data(&binary.module, ptx.empty() ? "an image" : ptx.c_str());
+        }
+        driver().module_get_function(&kernel.function, binary.module, kernel.name.c_str());
+    }
+    return kernel.function;
 }
 
 struct Dimensions {
@@ -123,9 +143,54 @@ std::uint64_t mixed(std::uint64_t state, std::uint64_t value) {
     return state * 0xff51afd7ed558ccdU;
 }
 
+/// The program's own memory on the device, in the order in which it asked for it.
+class Memory {
+  public:
+    void add(const void* begin, std::size_t bytes) {
+        const std::lock_guard lock(mutex_);
+        blocks_[reinterpret_cast<std::uint64_t>(begin)] = {bytes, ++count_};
+    }
+    void remove(const void* begin) {
+        const std::lock_guard lock(mutex_);
+        blocks_.erase(reinterpret_cast<std::uint64_t>(begin));
+    }
+    /// The same in every run of the program, where `word` is an address of its own memory; else `word`.
+    std::uint64_t place(std::uint64_t word) {
+        const std::lock_guard lock(mutex_);
+        auto block = blocks_.upper_bound(word);
+        if (block == blocks_.begin()) {
+            return word;
+        }
+        --block;
+        const std::uint64_t offset = word - block->first;
+        return offset <= block->second.bytes ? mixed(block->second.number, offset) : word;
+    }
+
+  private:
+    struct Block {
+        std::size_t bytes;
+        std::uint64_t number;
+    };
+    std::mutex mutex_;
+    std::map<std::uint64_t, Block> blocks_;
+    std::uint64_t count_ = 0;
+};
+Memory& memory_of_the_program() {
+    static auto* memory = new Memory;
+    return *memory;
+}
+
+/// `memory` is looked at after the call that made it.
+Code kept(Code result, void* const& memory, std::size_t bytes) {
+    if (result == 0) {
+        memory_of_the_program().add(memory, bytes);
+    }
+    return result;
+}
+
 /// What the kernels folded; read and written where the virtual GPU runs them, one at a time.
 struct Chain {
-    std::uint64_t state = 1, kernels = 0;
+    std::uint64_t state = 1, kernels = 0, parameter_bytes = 0;
 
     void fold(const KernelRun& run) {
         for (const char letter : run.name) {
@@ -135,7 +200,20 @@ struct Chain {
             state = mixed(mixed(state, run.grid[axis]), run.block[axis]);
         }
         state = mixed(state, run.shared_bytes);
+        for (std::size_t i = 0; i < run.params.size(); ++i) {
+            fold(static_cast<const unsigned char*>(run.params[i]), run.param_bytes[i]);
+        }
         ++kernels;
+    }
+
+  private:
+    void fold(const unsigned char* parameter, std::size_t bytes) {
+        for (std::size_t at = 0; at < bytes; at += sizeof(std::uint64_t)) {
+            std::uint64_t word = 0;
+            std::memcpy(&word, parameter + at, std::min(sizeof word, bytes - at));
+            state = mixed(state, memory_of_the_program().place(word));
+        }
+        parameter_bytes += bytes;
     }
 };
 Chain chain;
@@ -144,7 +222,8 @@ struct AtEnd {
     ~AtEnd() {
         if (const char* path = std::getenv("VIRTUAL_CUDART_CHAIN"); path != nullptr) {
             run_dry();
-            std::ofstream(path) << std::hex << chain.state << ' ' << std::dec << chain.kernels << '\n';
+            std::ofstream(path) << std::hex << chain.state << std::dec << ' ' << chain.kernels << ' '
+                                << chain.parameter_bytes << '\n';
         }
         if (const char* path = std::getenv("VIRTUAL_CUDART_TRUTH"); path != nullptr) {
             run_dry();
@@ -162,17 +241,18 @@ AtEnd at_end;
 
 } // namespace
 
-CUDART void** __cudaRegisterFatBinary(void*) {
-    static void* handle = nullptr;
-    return &handle;
+CUDART void** __cudaRegisterFatBinary(void* wrapper) {
+    Registry& all = registry();
+    const std::lock_guard lock(all.mutex);
+    return reinterpret_cast<void**>(&all.binaries.emplace_back(Registry::Binary{wrapper}));
 }
 CUDART void __cudaRegisterFatBinaryEnd(void**) {}
 CUDART void __cudaUnregisterFatBinary(void**) {}
-CUDART void __cudaRegisterFunction(void**, const char* stub, char*, const char* name, int, void*, void*, void*, void*,
-                                   int*) {
+CUDART void __cudaRegisterFunction(void** binary, const char* stub, char*, const char* name, int, void*, void*, void*,
+                                   void*, int*) {
     Registry& all = registry();
     const std::lock_guard lock(all.mutex);
-    all.names[stub] = name;
+    all.kernels[stub] = {name, binary};
     kernel(name, {{}, -1, -1, [](const KernelRun& run) {
                       chain.fold(run);
                   }});
@@ -288,20 +368,25 @@ CUDART Code cudaGetLastError() { return std::exchange(last_error, 0); }
 CUDART Code cudaPeekAtLastError() { return last_error; }
 
 CUDART Code cudaMalloc(void** made, std::size_t bytes) {
-    return with_context(
-        [&](const EngineDriver& cu) { return cu.mem_alloc(reinterpret_cast<DevicePointer*>(made), bytes); });
+    return kept(with_context([&](const EngineDriver& cu) {
+                    return cu.mem_alloc(reinterpret_cast<DevicePointer*>(made), bytes);
+                }),
+                *made, bytes);
 }
 CUDART Code cudaFree(void* memory) {
+    memory_of_the_program().remove(memory);
     return with_context([&](const EngineDriver& cu) { return cu.mem_free(reinterpret_cast<DevicePointer>(memory)); });
 }
 CUDART Code cudaMallocManaged(void**, std::size_t, unsigned) { return 801; }
 CUDART Code cudaMallocHost(void** made, std::size_t bytes) {
-    return with_context([&](const EngineDriver& cu) { return cu.mem_host_alloc(made, bytes, 0); });
+    return kept(with_context([&](const EngineDriver& cu) { return cu.mem_host_alloc(made, bytes, 0); }), *made, bytes);
 }
 CUDART Code cudaHostAlloc(void** made, std::size_t bytes, unsigned flags) {
-    return with_context([&](const EngineDriver& cu) { return cu.mem_host_alloc(made, bytes, flags); });
+    return kept(with_context([&](const EngineDriver& cu) { return cu.mem_host_alloc(made, bytes, flags); }), *made,
+                bytes);
 }
 CUDART Code cudaFreeHost(void* memory) {
+    memory_of_the_program().remove(memory);
     return with_context([&](const EngineDriver& cu) { return cu.mem_free_host(memory); });
 }
 CUDART Code cudaHostGetDevicePointer(void** device, void* memory, unsigned) {

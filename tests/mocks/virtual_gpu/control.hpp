@@ -137,9 +137,10 @@ struct KernelRun {
     unsigned grid[3];
     unsigned block[3];
     unsigned shared_bytes;
-    const std::vector<const void*>& params; // one per parameter, each of its size
-    std::int64_t start_ns, end_ns;          // true
-    std::uint64_t globaltimer;              // read stamp_read_ns after the start
+    const std::vector<const void*>& params;      // one per parameter
+    const std::vector<std::size_t>& param_bytes; // the size of each
+    std::int64_t start_ns, end_ns;               // true
+    std::uint64_t globaltimer;                   // read stamp_read_ns after the start
     int device;
     template <class T>
     const T& param(std::size_t index) const {

@@ -87,6 +87,7 @@ void carry_out_kernel(const KernelWork& kernel, int device, std::int64_t start_n
                         {kernel.block[0], kernel.block[1], kernel.block[2]},
                         kernel.shared_bytes,
                         params,
+                        kernel.bytes,
                         start_ns,
                         end_ns,
                         globaltimer_ns(start_ns + gpu().config.stamp_read_ns, device),
