@@ -27,7 +27,7 @@ struct Entry {
     std::uint16_t kind, version;
     std::uint32_t header_bytes;
     std::uint64_t bytes;            // behind the header
-    std::uint32_t compressed_bytes; // of them; the rest is padding
+    std::uint32_t compressed_bytes; // of them, the rest is padding; 0: it is the text itself
     std::uint32_t options;
     std::uint16_t minor, major;
     std::uint32_t architecture; // 90: compute capability 9.0
@@ -35,9 +35,9 @@ struct Entry {
 constexpr std::uint16_t kind_ptx = 1;
 
 std::string unpacked(const unsigned char* data, const Entry& entry) {
-    const std::string_view text(reinterpret_cast<const char*>(data), entry.bytes);
-    if (text.find(".version") < 4'096) {
-        return std::string(text);
+    if (entry.compressed_bytes == 0) {
+        const std::string_view text(reinterpret_cast<const char*>(data), entry.bytes);
+        return text.find(".version") != text.npos ? std::string(text.substr(0, text.find('\0'))) : std::string();
     }
     const unsigned long long bytes = ZSTD_getFrameContentSize(data, entry.compressed_bytes);
     if (bytes == ZSTD_CONTENTSIZE_ERROR || bytes == ZSTD_CONTENTSIZE_UNKNOWN || bytes > (1U << 30U)) {
