@@ -47,7 +47,7 @@ namespace {
 constexpr Function step_functions[] = {Function::decode, Function::decode_before_2025_08, Function::llama_decode};
 
 /// Null: no memory for it.
-ThreadState* state_of_thread() {
+ThreadState* state_of_thread(const Profiler& profiler) {
     static const pthread_key_t key = [] {
         pthread_key_t made{};
         pthread_key_create(&made, [](void* state) { delete static_cast<ThreadState*>(state); });
@@ -58,13 +58,16 @@ ThreadState* state_of_thread() {
         state = new (std::nothrow) ThreadState;
         pthread_setspecific(key, state);
     }
+    if (state != nullptr) {
+        state->clock = (profiler.mode() & detail::mode_indirect) != 0 ? &profiler : nullptr;
+    }
     return state;
 }
 
 /// At the borders of what a thread does for the engine: it may sleep for long between two of them, while others go on.
 void read_cpu_time(Profiler& profiler, ThreadState& state) {
     const auto cpu_ns = static_cast<std::uint64_t>(base::thread_cpu_ns());
-    state.sampled = detail::read_ticks();
+    state.sampled = stamp_of(state);
     LatePen(profiler).cpu_time(state.sampled, cpu_ns);
 }
 
@@ -90,12 +93,12 @@ void note_node(ThreadState& state, const Tensor* first, const Tensor* last) noex
     }
     Lap& lap = state.laps[index];
     // Behind a barrier a node begins where that ends.
-    lap = {state.passed != 0 ? std::exchange(state.passed, 0) : detail::read_ticks(), 0, 0, first, last, 0, 0};
+    lap = {state.passed != 0 ? std::exchange(state.passed, 0) : stamp_of(state), 0, 0, first, last, 0, 0};
     // As a scope does: where the last node was long, off-CPU time must be placed near it.
     if (index != 0 && lap.at - state.laps[index - 1].at >= detail::long_ticks &&
         lap.at - state.sampled >= detail::sample_ticks) {
         lap.cpu_ns = static_cast<std::uint64_t>(base::thread_cpu_ns());
-        lap.at = detail::read_ticks(); // what the reading took is the last node's: it would be in a step's gap else
+        lap.at = stamp_of(state); // what the reading took is the last node's: it would be in a step's gap else
         state.sampled = lap.at;
     }
 }
@@ -172,7 +175,7 @@ GgmlEngine::GgmlEngine(const GgmlApi& api, std::string version, Profiler& profil
     : api_(api), profiler_(profiler), version_(std::move(version)) {}
 
 int GgmlEngine::step(llama_context* context, const Batch& batch, const std::function<int()>& original) {
-    ThreadState* state = profiler_.enabled() && batch.n_tokens > 0 ? state_of_thread() : nullptr;
+    ThreadState* state = profiler_.enabled() && batch.n_tokens > 0 ? state_of_thread(profiler_) : nullptr;
     if (state == nullptr || state->in_step) {
         return original();
     }
@@ -184,9 +187,8 @@ int GgmlEngine::step(llama_context* context, const Batch& batch, const std::func
 }
 
 int GgmlEngine::compute(int (*original)(Scheduler*, Graph*), Scheduler* scheduler, Graph* graph) {
-    ThreadState* state = profiler_.enabled() ? state_of_thread() : nullptr;
-    if (state == nullptr || (!state->in_step && has_steps()) || computing_thread != nullptr ||
-        (profiler_.mode() & detail::mode_indirect) != 0) {
+    ThreadState* state = profiler_.enabled() ? state_of_thread(profiler_) : nullptr;
+    if (state == nullptr || (!state->in_step && has_steps()) || computing_thread != nullptr) {
         return original(scheduler, graph);
     }
     NodePlan& plan = plan_for(scheduler);
@@ -207,7 +209,7 @@ int GgmlEngine::compute(int (*original)(Scheduler*, Graph*), Scheduler* schedule
     const std::uint32_t mode = profiler_.mode();
     computing_thread = state;
     const int status = original(scheduler, graph);
-    const std::uint64_t end = detail::read_ticks();
+    const std::uint64_t end = stamp_of(*state);
     computing_thread = nullptr;
     end_device_node(*state);
     state->device_waits = false;
@@ -343,7 +345,7 @@ void GgmlEngine::emit(const NodePlan& plan, ThreadState& state, std::uint64_t en
 }
 
 void GgmlEngine::sample(void (*original)(void*, void*), void* sampler, void* candidates) {
-    ThreadState* state = profiler_.enabled() ? state_of_thread() : nullptr;
+    ThreadState* state = profiler_.enabled() ? state_of_thread(profiler_) : nullptr;
     if (state == nullptr || state->sampling) { // a chain applies its samplers in turn
         original(sampler, candidates);
         return;
@@ -373,7 +375,7 @@ void GgmlEngine::keep_step(const llama_context* context, const Context& step) {
 }
 
 void GgmlEngine::logits_asked(const llama_context* context) {
-    ThreadState* state = profiler_.enabled() ? state_of_thread() : nullptr;
+    ThreadState* state = profiler_.enabled() ? state_of_thread(profiler_) : nullptr;
     if (state == nullptr || state->in_step) {
         return;
     }

@@ -63,6 +63,8 @@ class GgmlEngine;
 
 /// What one thread of the engine does now.
 struct ThreadState {
+    const Recorder* clock =
+        nullptr; // whose stamps these are; null: the machine's counter itself, as an engine's own scopes read it
     std::vector<Lap> laps;
     std::size_t count = 0; // of laps noted; more than there is room for: not all were seen
     std::uint64_t sampled = 0;
@@ -81,6 +83,10 @@ struct ThreadState {
     bool in_step = false;
     bool sampling = false;
 };
+
+[[nodiscard]] inline std::uint64_t stamp_of(const ThreadState& state) noexcept {
+    return PLUMB_LIKELY(state.clock == nullptr) ? detail::read_ticks() : state.clock->stamp();
+}
 
 class GgmlEngine {
   public:

@@ -120,6 +120,22 @@ TEST_F(AttachedEngine, a_graph_seen_whole_becomes_one_scope_a_node) {
     EXPECT_EQ(engine_.counts().partly, 0U);
 }
 
+TEST_F(AttachedEngine, a_clock_behind_a_function_gives_the_same_bricks) {
+    Profiler slower(Config::parse("on,out=none,warmup=0,sync=immediate"));
+    ASSERT_NE(slower.mode() & detail::mode_indirect, 0U);
+    GgmlEngine engine(api_of_test(), "an engine", slower);
+    const Batch batch{1, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+    for (int i = 0; i < 12; ++i) {
+        EXPECT_EQ(engine.step(nullptr, batch, [&] { return engine.compute(compute, nullptr, &graph_); }), 0);
+    }
+    EXPECT_EQ(engine.counts().nodes, 12U * 4);
+    ASSERT_TRUE(slower.flush().ok());
+    const Report found = *slower.snapshot();
+    const Row* norm = row(found, "rms_norm", Phase::decode);
+    ASSERT_NE(norm, nullptr);
+    EXPECT_EQ(norm->calls_per_step, 2);
+}
+
 TEST_F(AttachedEngine, two_nodes_at_once_are_both_seen) {
     graph_.are_told.erase(graph_.are_told.begin(), graph_.are_told.begin() + 2);
     graph_.are_told.insert(graph_.are_told.begin(), {&norm_, &product_});

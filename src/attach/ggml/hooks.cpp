@@ -65,9 +65,9 @@ struct Hooks {
             original(team);
             return;
         }
-        const std::uint64_t begin = detail::read_ticks();
+        const std::uint64_t begin = stamp_of(*state);
         original(team);
-        note_wait(*state, begin, detail::read_ticks());
+        note_wait(*state, begin, stamp_of(*state));
     }
     template <Function Which>
     static int method(llama_context* context, const Batch& batch) {
