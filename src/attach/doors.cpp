@@ -7,6 +7,7 @@
 #include "attach/functions.hpp"
 #include "attach/ggml/hooks.hpp"
 #include "attach/nvtx/hooks.hpp"
+#include "attach/onnxruntime/hooks.hpp"
 #include "attach/opencl/layer.hpp"
 #include "attach/vulkan/layer.hpp"
 #include "attach/wiring.hpp"
@@ -60,6 +61,11 @@ extern "C" PLUMB_API int cudaStreamBeginCapture_ptsz(void* stream, int mode) {
 /// NVTX_INJECTION64_PATH names a library that each shared object with NVTX loads with its first call, and hands its tables to. Zero:
 /// the object's NVTX does nothing.
 extern "C" PLUMB_API int InitializeInjectionNvtx2(nvtx::ExportTable get) { return nvtx::open_door(get) ? 1 : 0; }
+
+/// LD_PRELOAD: a program asks for onnxruntime's functions.
+extern "C" PLUMB_API const void* OrtGetApiBase() {
+    return onnxruntime::base_of(original_for("OrtGetApiBase", __builtin_return_address(0)));
+}
 
 /// VK_INSTANCE_LAYERS names a layer, whose manifest names this library.
 extern "C" PLUMB_API int vkNegotiateLoaderLayerInterfaceVersion(vulkan::NegotiateLayerInterface* offered) {

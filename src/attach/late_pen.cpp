@@ -39,6 +39,16 @@ void LatePen::scope(Name name, std::uint64_t begin, std::uint64_t end, const Wor
     }
 }
 
+void LatePen::device_scope(Name name, const Queue& queue, DeviceToken token, std::uint64_t submitted,
+                           const Work& work) noexcept {
+    if (thread_ == nullptr) {
+        queue.timer->cancel(token);
+        return;
+    }
+    const std::uint64_t bits = pack(RecordKind::scope, name.id) | flag_work;
+    thread_->push_device({queue.timer, queue.track, thread_->recorder->mode(), token.value, submitted, bits, work}, 0);
+}
+
 void LatePen::cpu_time(std::uint64_t at, std::uint64_t nanoseconds) noexcept {
     if (thread_ == nullptr) {
         return;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "plumb/backend.hpp"
 #include "plumb/record.hpp"
 
 namespace plumb::attach {
@@ -23,6 +24,9 @@ class LatePen {
     /// `waited`: so many of its ticks went by at a barrier.
     void scope(Name name, std::uint64_t begin, std::uint64_t end, const Work& work,
                std::optional<std::uint64_t> waited) noexcept;
+    /// A scope of a queue whose times that queue's timer has by now; what it was submitted by began at that stamp.
+    void device_scope(Name name, const Queue& queue, DeviceToken token, std::uint64_t submitted,
+                      const Work& work) noexcept;
     /// CPU time of this thread, read at that stamp.
     void cpu_time(std::uint64_t at, std::uint64_t nanoseconds) noexcept;
     /// Ends the layer. The thread's next scope is no longer taken for one after a long gap.
