@@ -228,7 +228,7 @@ class Bounds(Case):
     def test_a_refusal(self):
         self.ends_profiling("refused", "it says: no profiles today")
 
-    def test_T1_onnxruntime_nodes_of_a_device_whose_times_are_those_of_their_launch(self):
+    def test_nodes_of_a_device_whose_times_are_those_of_their_launch(self):
         self.ends_profiling("device", "nodes run on CUDAExecutionProvider, and for those onnxruntime tells how long handing them over took")
 
     def test_nodes_that_run_at_the_same_time(self):

@@ -48,12 +48,6 @@ std::vector<std::int64_t> sizes_of(const OrtApi& api, const Value* value) {
     return sizes;
 }
 
-/// Providers whose nodes have ended when their time has: others hand their work to a device and go on.
-bool runs_here(std::string_view provider) {
-    return provider == "CPUExecutionProvider" || provider == "XnnpackExecutionProvider" ||
-           provider == "DnnlExecutionProvider";
-}
-
 struct PlacedNode {
     const ProfiledNode* node;
     std::int64_t end_us;
@@ -271,16 +265,9 @@ void OrtEngine::read_nodes(const ProfiledRun& run) {
         turn_off(profile.error().message);
         return;
     }
-    for (const ProfiledNode& node : profile->nodes) {
-        if (!runs_here(node.provider)) {
-            turn_off("nodes run on " + std::string(node.provider) +
-                     ", and for those onnxruntime tells how long handing them over took");
-            return;
-        }
-        if (node.thread != profile->nodes.front().thread) {
-            turn_off("nodes of one run run on several threads at a time");
-            return;
-        }
+    if (const std::string why = why_no_bricks(*profile); !why.empty()) {
+        turn_off(why);
+        return;
     }
     if (profiled_.fetch_add(1, std::memory_order_relaxed) == 0) {
         profiler().describe("device", "cpu");

@@ -88,12 +88,12 @@ class Options : public testing::Test {
     RunOptions given_;
 };
 
-TEST_F(Options, a_stand_in_says_the_same) {
+TEST_F(Options, F10_run_options_of_the_program_are_left_alone_and_a_stand_in_says_the_same) {
     given_ = {3, 2, "a tag", {}, false};
     book_.added(&given_, "gpu_graph_id", "4");
     RunOptions* const own = book_.stand_in(&given_);
     ASSERT_NE(own, nullptr);
-    EXPECT_NE(own, &given_);
+    ASSERT_NE(own, &given_) << "another thread may run with them";
     EXPECT_EQ(own->verbosity, 3);
     EXPECT_EQ(own->severity, 2);
     EXPECT_EQ(own->tag, "a tag");

@@ -90,6 +90,12 @@ ProfiledNode node_of(const ProfileEvent& event) {
     return node;
 }
 
+/// Providers whose nodes have ended when their time has: others hand their work to a device and go on.
+bool runs_here(std::string_view provider) {
+    return provider == "CPUExecutionProvider" || provider == "XnnpackExecutionProvider" ||
+           provider == "DnnlExecutionProvider";
+}
+
 /// One of a list of shapes: {"float":[1,64]}.
 std::string_view shape_text(std::string_view shapes, std::size_t place) {
     for (std::size_t at = shapes.find('{'); at != shapes.npos; at = shapes.find('{', at + 1)) {
@@ -128,6 +134,19 @@ Result<RunProfile> read_profile(std::string_view text) {
         return std::pair(a.begin_us, -a.end_us) < std::pair(b.begin_us, -b.end_us);
     });
     return whole ? Result<RunProfile>(std::move(profile)) : corrupt;
+}
+
+std::string why_no_bricks(const RunProfile& profile) {
+    for (const ProfiledNode& node : profile.nodes) {
+        if (!runs_here(node.provider)) {
+            return "nodes run on " + std::string(node.provider) +
+                   ", and for those onnxruntime tells how long handing them over took";
+        }
+        if (node.thread != profile.nodes.front().thread) {
+            return "nodes of one run run on several threads at a time";
+        }
+    }
+    return {};
 }
 
 std::vector<std::int64_t> shape_at(std::string_view shapes, std::size_t place) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct RunProfile {
 
 /// Error corrupt: the text ends too early, or is not what onnxruntime writes.
 [[nodiscard]] Result<RunProfile> read_profile(std::string_view text);
+
+/// Why the times of these nodes are none of bricks; empty: they are.
+[[nodiscard]] std::string why_no_bricks(const RunProfile& profile);
 
 /// The sizes of the shape at that place of such a list; empty: there is none, or one of no dimensions.
 [[nodiscard]] std::vector<std::int64_t> shape_at(std::string_view shapes, std::size_t place);

@@ -83,6 +83,25 @@ TEST(RunProfile, one_without_the_run_or_with_times_that_cannot_be_is_refused) {
     EXPECT_FALSE(read_profile(profile("no event,\n" + run)).ok());
 }
 
+TEST(RunProfile, T1_onnxruntime_nodes_of_a_device_have_no_time_of_their_own) {
+    RunProfile profile;
+    profile.nodes.resize(2);
+    profile.nodes[0].provider = profile.nodes[1].provider = "CPUExecutionProvider";
+    EXPECT_EQ(why_no_bricks(profile), "");
+    profile.nodes[1].provider = "CUDAExecutionProvider"; // its times end where the launch does
+    EXPECT_NE(why_no_bricks(profile).find("CUDAExecutionProvider"), std::string::npos);
+    profile.nodes[1].provider = "";
+    EXPECT_NE(why_no_bricks(profile), "") << "not told";
+}
+
+TEST(RunProfile, nodes_of_several_threads_lie_beside_each_other) {
+    RunProfile profile;
+    profile.nodes.resize(2);
+    profile.nodes[0].provider = profile.nodes[1].provider = "CPUExecutionProvider";
+    profile.nodes[1].thread = 1;
+    EXPECT_NE(why_no_bricks(profile), "");
+}
+
 TEST(RunProfile, shapes_that_are_none_have_no_sizes) {
     EXPECT_TRUE(shape_at(R"([{"int32":[]}])", 0).empty());
     EXPECT_TRUE(shape_at(R"([{"int32":[1]}])", 1).empty());
