@@ -46,6 +46,7 @@ constexpr const char* what_is_known =
     "Vulkan of any program            VK_INSTANCE_LAYERS   programs of ours, on lavapipe\n"
     "OpenCL of any program            OPENCL_LAYERS        programs of ours, on PoCL\n"
     "CUDA graphs of any program       LD_PRELOAD           programs of ours, on a stand-in for CUDA\n"
+    "onnxruntime as a shared library  LD_PRELOAD           onnxruntime-node 1.30.0; 1.24.3 steps only\n"
     "any program with NVTX 3 ranges   NVTX_INJECTION64_PATH  programs of ours with the headers of CUDA 13.0\n"
     "\n"
     "GGML_BACKEND_PATH reaches every program that calls ggml_backend_load_all(). LD_PRELOAD reaches every program whose\n"
@@ -58,7 +59,7 @@ constexpr const char* what_is_known =
     "that PLUMB_NVTX_RULES names.\n";
 
 constexpr const char* nothing_was_met =
-    "no engine was met: looked for llama.cpp and other engines over ggml in shared libraries (ggml_backend_load_all(), ggml_backend_sched_new()), for torch in Python 3.10 or later, for CUDA graphs of a libcudart that is a shared library, for Vulkan, for OpenCL, and for NVTX ranges. "
+    "no engine was met: looked for llama.cpp and other engines over ggml in shared libraries (ggml_backend_load_all(), ggml_backend_sched_new()), for torch in Python 3.10 or later, for CUDA graphs of a libcudart that is a shared library, for onnxruntime (OrtGetApiBase(), called through a slot), for Vulkan, for OpenCL, and for NVTX ranges. "
     "Try `plumb run --list` for what is known, and a build of the engine with shared libraries";
 
 /// What the processes of the command tell: one line each, in memory that they reach through /proc.
