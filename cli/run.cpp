@@ -32,6 +32,7 @@ struct RunArguments {
     std::string out;
     bool json = false;
     bool list = false;
+    bool kernels = false;
 };
 
 constexpr const char* what_is_known =
@@ -47,6 +48,7 @@ constexpr const char* what_is_known =
     "OpenCL of any program            OPENCL_LAYERS        programs of ours, on PoCL\n"
     "CUDA graphs of any program       LD_PRELOAD           programs of ours, on a stand-in for CUDA\n"
     "onnxruntime as a shared library  LD_PRELOAD           onnxruntime-node 1.30.0; 1.24.3 steps only\n"
+    "kernels of any CUDA program      --kernels            programs of ours, on stand-ins for CUDA and its CUPTI\n"
     "any program with NVTX 3 ranges   NVTX_INJECTION64_PATH  programs of ours with the headers of CUDA 13.0\n"
     "\n"
     "GGML_BACKEND_PATH reaches every program that calls ggml_backend_load_all(). LD_PRELOAD reaches every program whose\n"
@@ -131,14 +133,19 @@ std::string variable(const char* name) {
 }
 
 /// PLUMB, on, with the user's own keys.
-plumb::Result<std::string> spec(const std::string& out) {
+plumb::Result<std::string> spec(const RunArguments& arguments) {
     plumb::Result<plumb::Config> config = plumb::Config::from_env();
     if (!config) {
         return config.error();
     }
     config->on = true;
+    if (arguments.kernels && config->device_every == 1) {
+        return plumb::Error{plumb::ErrorCode::invalid_argument,
+                            "--kernels times kernels in some steps only: leave device.every=1 out of PLUMB"};
+    }
     std::error_code error;
-    const std::filesystem::path path = std::filesystem::absolute(out.empty() ? config->out : out, error);
+    const std::filesystem::path path =
+        std::filesystem::absolute(arguments.out.empty() ? config->out : arguments.out, error);
     config->out = path.string(); // the command may change its folder
     const std::string folder = path.parent_path().string();
     if (folder.find('%') == folder.npos && ::access((folder + "/.").c_str(), W_OK | X_OK) != 0) {
@@ -183,10 +190,20 @@ void add_python(Environment& made, std::vector<std::string>& remarks) {
     }
 }
 
+/// The driver of CUDA loads one library of a tool.
+void add_kernels(Environment& made, const std::string& library, std::vector<std::string>& remarks) {
+    if (const std::string tool = variable("CUDA_INJECTION64_PATH"); !tool.empty() && tool != library) {
+        remarks.push_back("CUDA_INJECTION64_PATH was set: " + tool +
+                          " traces the kernels, for which there can be one library alone, and they are not recorded");
+    } else {
+        made.emplace_back("CUDA_INJECTION64_PATH", library);
+    }
+}
+
 /// What the command finds in its environment. A variable that is set already is kept, and ours stands beside it.
-plumb::Result<Environment> environment_for(const std::string& library, const std::string& out, const RunNotes& notes,
-                                           std::vector<std::string>& remarks) {
-    const plumb::Result<std::string> wanted = spec(out);
+plumb::Result<Environment> environment_for(const std::string& library, const RunArguments& arguments,
+                                           const RunNotes& notes, std::vector<std::string>& remarks) {
+    const plumb::Result<std::string> wanted = spec(arguments);
     if (!wanted) {
         return wanted.error();
     }
@@ -213,6 +230,9 @@ plumb::Result<Environment> environment_for(const std::string& library, const std
         made.emplace_back("OPENCL_LAYERS", layers.empty() ? library : layers + ":" + library);
     }
     add_python(made, remarks);
+    if (arguments.kernels) {
+        add_kernels(made, library, remarks);
+    }
     return made;
 }
 
@@ -309,7 +329,7 @@ int run_command(const std::vector<std::string>& command, const RunArguments& arg
     }
     const RunNotes notes;
     std::vector<std::string> remarks;
-    const plumb::Result<Environment> environment = environment_for(*library, arguments.out, notes, remarks);
+    const plumb::Result<Environment> environment = environment_for(*library, arguments, notes, remarks);
     if (!environment) {
         return say_error(environment.error().message, arguments.json);
     }
@@ -336,6 +356,10 @@ void add_run(CLI::App& root, int& exit_code) {
            "PLUMB says)")
         ->type_name("FILE");
     app.add_flag("--json", arguments->json, "The report as JSON on standard output, after the command's own");
+    app.add_flag(
+        "--kernels", arguments->kernels,
+        "Also kernels of CUDA by NVIDIA's CUPTI, in short windows, where nothing else names what ran; CUDA graphs get no "
+        "instrumented copies then");
     app.add_flag("--list", arguments->list, "Instead: list engines, ways in, and releases that were run");
     app.footer("What follows the options, or --, is the command and its arguments.");
     app.prefix_command();

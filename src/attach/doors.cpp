@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "attach/cudart/hooks.hpp"
+#include "attach/cupti/kernels.hpp"
 #include "attach/functions.hpp"
 #include "attach/ggml/hooks.hpp"
 #include "attach/nvtx/hooks.hpp"
@@ -65,6 +66,12 @@ extern "C" PLUMB_API int InitializeInjectionNvtx2(nvtx::ExportTable get) { retur
 /// LD_PRELOAD: a program asks for onnxruntime's functions.
 extern "C" PLUMB_API const void* OrtGetApiBase() {
     return onnxruntime::base_of(original_for("OrtGetApiBase", __builtin_return_address(0)));
+}
+
+/// CUDA_INJECTION64_PATH names a library that the driver loads in a process's first cuInit().
+extern "C" PLUMB_API int InitializeInjection() {
+    cupti::open_door();
+    return 1;
 }
 
 /// VK_INSTANCE_LAYERS names a layer, whose manifest names this library.

@@ -62,10 +62,10 @@ TEST_F(AttachFile, exports_the_names_of_its_doors_and_nothing_else) {
             names.insert(&at<char>(strings + symbol.st_name));
         }
     }
-    EXPECT_EQ(names, (std::set<std::string>{"InitializeInjectionNvtx2", "OrtGetApiBase", "clGetLayerInfo",
-                                            "clInitLayer", "cudaStreamBeginCapture", "cudaStreamBeginCapture_ptsz",
-                                            "ggml_backend_score", "ggml_backend_sched_new", "plumb_attach_function",
-                                            "vkNegotiateLoaderLayerInterfaceVersion"}));
+    EXPECT_EQ(names, (std::set<std::string>{
+                         "InitializeInjection", "InitializeInjectionNvtx2", "OrtGetApiBase", "clGetLayerInfo",
+                         "clInitLayer", "cudaStreamBeginCapture", "cudaStreamBeginCapture_ptsz", "ggml_backend_score",
+                         "ggml_backend_sched_new", "plumb_attach_function", "vkNegotiateLoaderLayerInterfaceVersion"}));
 }
 
 TEST_F(AttachFile, needs_only_what_every_process_may_have) {

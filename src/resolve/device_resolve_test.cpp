@@ -8,6 +8,7 @@
 
 #include "planted/tape.hpp"
 #include "plumb/backend.hpp"
+#include "recording/slowed_mark.hpp"
 #include "resolve/resolve.hpp"
 
 namespace plumb::resolve {
@@ -280,6 +281,26 @@ TEST(DeviceResolve, a_worker_that_launches_for_a_step_by_context_marks_that_step
     const Collected all = resolved(source);
     EXPECT_FALSE(all.steps[0].left_out);
     EXPECT_TRUE(all.steps[1].left_out);
+}
+
+TEST(DeviceResolve, C22_steps_that_were_slowed_by_tracing_of_kernels_are_left_out) {
+    Tape source = source_with_queue(8);
+    source.track(2, "collector");
+    for (std::uint64_t i = 0; i < 4; ++i) {
+        plant_step(source, i, [](std::int64_t) {});
+    }
+    const auto slowed = [&source](std::int64_t t) {
+        source.raw(2, {Tape::at(t), pack(RecordKind::mark, static_cast<std::uint16_t>(recording::slowed_step))});
+    };
+    source.context(2, 2);
+    slowed(900 * us);
+    source.context_end(2);
+    slowed(910 * us); // of no step
+    const Collected all = resolved(source);
+    ASSERT_EQ(all.steps.size(), 4u);
+    for (std::size_t i = 0; i < 4; ++i) {
+        EXPECT_EQ(all.steps[i].left_out, i == 2) << i;
+    }
 }
 
 TEST(DeviceResolve, where_every_step_of_a_phase_is_disturbed_none_is_left_out) {

@@ -66,7 +66,7 @@ class StepIds {
 
 /// What the first pass saw that profiling did to steps.
 struct Disturbed {
-    StepIds by_launches; // an instrumented replay, or the first of an executable
+    StepIds by_launches; // an instrumented replay, the first of an executable, or launches while kernels were traced
     StepIds by_device;   // timed scopes of a queue that is timed in some steps only
 };
 

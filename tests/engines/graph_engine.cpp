@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // An engine over the CUDA runtime that knows of no profiler: it captures a decode step into CUDA graphs and replays it. Each kernel
 // folds what it was given into one number in device memory, so a kernel that is missing, doubled, out of order or old shows in it.
-// Words: steps=N layers=N ranges (of NVTX around steps) mode=plain|pieces|update|hasty|change|anew|thread|random|eager. It
+// Words: steps=N layers=N ranges (of NVTX around steps) fork (halfway) tool (one that holds CUPTI) mode=plain|pieces|update|hasty|change|anew|thread|random|eager. It
 // prints that number. random: before each launch it moves a generator on, whose offset kernels read, as PyTorch does for dropout.
 // GRAPH_ENGINE_FAIL names a driver call that fails from the end of the first capture on.
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -81,7 +85,7 @@ constexpr std::size_t layer_size = std::size(layer_kernels);
 
 struct Words {
     int steps = 200, layers = 4;
-    bool ranges = false;
+    bool ranges = false, fork = false, tool = false;
     std::string mode = "plain";
 };
 
@@ -145,6 +149,13 @@ class Model {
                 capture_all(static_cast<std::uint64_t>(step));
             } else if (words_.mode == "change" && step == words_.steps / 2) {
                 change();
+            }
+            if (words_.fork && step == words_.steps / 2) {
+                if (const pid_t child = fork(); child == 0) {
+                    std::exit(0);
+                } else {
+                    waitpid(child, nullptr, 0);
+                }
             }
             if (words_.ranges) {
                 (void)nvtxRangePushA("decode step");
@@ -242,6 +253,21 @@ class Model {
     std::deque<Piece> executables_;
 };
 
+/// As a profiler does that was there first.
+void hold_cupti() {
+    void* const library = dlopen("libcupti.so.13", RTLD_NOW);
+    using Callback = void (*)(void*, unsigned, unsigned, const void*);
+    const auto subscribe = library != nullptr
+                               ? reinterpret_cast<int (*)(void**, Callback, void*)>(dlsym(library, "cuptiSubscribe"))
+                               : nullptr;
+    void* subscriber = nullptr;
+    if (subscribe == nullptr || subscribe(
+                                    &subscriber, [](void*, unsigned, unsigned, const void*) {}, nullptr) != 0) {
+        std::fputs("CUPTI cannot be held\n", stderr);
+        std::exit(1);
+    }
+}
+
 } // namespace
 
 int main(int count, char** arguments) {
@@ -255,6 +281,10 @@ int main(int count, char** arguments) {
             words.layers = std::atoi(value.c_str());
         } else if (word == "ranges") {
             words.ranges = true;
+        } else if (word == "fork") {
+            words.fork = true;
+        } else if (word == "tool") {
+            words.tool = true;
         } else if (word.starts_with("mode=")) {
             words.mode = value;
         } else {
@@ -265,6 +295,9 @@ int main(int count, char** arguments) {
     plumb::vgpu::Config config = plumb::vgpu::config();
     config.shuffle_nodes = false; // so that the node that is changed is the same one in each run
     plumb::vgpu::configure(config);
+    if (words.tool) {
+        hold_cupti();
+    }
     Model model(words);
     std::printf("%016llx\n", static_cast<unsigned long long>(model.run()));
     for (const std::string& error : plumb::vgpu::errors()) {

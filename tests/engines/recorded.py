@@ -30,7 +30,7 @@ class Recorded:
         return found
 
 
-def run(plumb, recording, command, environment=None, **options):
+def run(plumb, recording, command, environment=None, words=(), **options):
     """The command under `plumb run`. What it printed itself comes first; the report goes nowhere."""
-    return subprocess.run([plumb, "run", "-o", recording, "--", *command], capture_output=True, text=True, env=environment,
+    return subprocess.run([plumb, "run", "-o", recording, *words, "--", *command], capture_output=True, text=True, env=environment,
                           **options)

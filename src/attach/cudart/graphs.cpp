@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "attach/attachment.hpp"
+#include "attach/cupti/kernels.hpp"
 #include "backends/cuda/driver.hpp"
 
 namespace plumb::attach::cudart {
@@ -44,7 +45,7 @@ void AttachedGraphs::switch_off(const Error& error) {
 
 void AttachedGraphs::instantiated(CUgraphExec_st* executable, CUgraph_st* graph) {
     const std::uint64_t key = instantiated_.fetch_add(1, std::memory_order_relaxed) + 1;
-    if (!off() && profiler_.enabled()) {
+    if (!off() && profiler_.enabled() && !cupti::traces_kernels()) {
         look(executable, key, graph);
     }
 }

@@ -11,6 +11,7 @@
 
 #include "attach/attachment.hpp"
 #include "attach/cudart/graphs.hpp"
+#include "attach/cupti/kernels.hpp"
 #include "attach/wiring.hpp"
 #include "plumb/api.hpp"
 
@@ -218,7 +219,7 @@ void count_graphs() {
     if (counts.updated != 0) {
         text += ", " + std::to_string(counts.updated) + " updates in place";
     }
-    text += ", " + std::to_string(counts.launched) + " launches";
+    text += cupti::traces_kernels() ? ", launched as they are" : ", " + std::to_string(counts.launched) + " launches";
     profiler().describe("graphs", text);
 }
 
@@ -282,7 +283,8 @@ void look() {
 struct AtEnd {
     ~AtEnd() {
         if (known_graphs.load(std::memory_order_acquire) != nullptr ||
-            dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) == nullptr || !wanted() || uses_queues()) {
+            dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) == nullptr || !wanted() || uses_queues() ||
+            cupti::traces_kernels()) {
             return;
         }
         static constexpr const char* launches[] = {"cudaGraphLaunch", "cudaGraphLaunch_ptsz"};

@@ -47,6 +47,7 @@ struct Inbox {
     std::size_t max_kernels = 0;
     std::size_t buffers = 0;
     std::atomic<const HostClock*> host_clock{nullptr};
+    std::atomic<void (*)(std::uint32_t)> launched{nullptr};
 };
 
 // Never destroyed: CUPTI may deliver while the process exits.
@@ -109,7 +110,18 @@ void complete_buffer(Context context, std::uint32_t stream, std::uint8_t* buffer
     }
 }
 
-void see_node(void*, std::uint32_t domain, std::uint32_t id, const void* data) {
+void see_launch(const cupti::CallData& call) {
+    // Acquire: what its owner made before it.
+    if (const auto launched = inbox().launched.load(std::memory_order_acquire); launched != nullptr && call.site == 0) {
+        launched(call.correlation_id);
+    }
+}
+
+void see(void*, std::uint32_t domain, std::uint32_t id, const void* data) {
+    if (data != nullptr && (domain == cupti::domain_driver || domain == cupti::domain_runtime)) {
+        see_launch(*static_cast<const cupti::CallData*>(data));
+        return;
+    }
     if (domain != cupti::domain_resource || id != cupti::resource_node_cloned || data == nullptr) {
         return;
     }
@@ -199,7 +211,7 @@ struct CuptiReader::Session {
     /// Which node of an executable came from where; reading goes on without, unless another tool holds CUPTI: its records
     /// would come to us, or ours to it.
     Result<std::string> watch_nodes() {
-        cupti::CuptiResult done = calls.subscribe(&subscriber, see_node, nullptr);
+        cupti::CuptiResult done = calls.subscribe(&subscriber, see, nullptr);
         if (done == cupti::CuptiResult::multiple_subscribers) {
             subscriber = nullptr;
             return Error{ErrorCode::already_exists, held_by_another};
@@ -231,16 +243,36 @@ struct CuptiReader::Session {
         return enabled ? Status() : cupti_error(calls, done, "cuptiActivityEnable");
     }
 
+    /// After switch_on(): of a launch that is told every kernel is traced.
+    Status watch_launches() {
+        if (subscriber == nullptr) {
+            return Error{ErrorCode::unavailable, "CUPTI takes no subscriber, so launches cannot be seen"};
+        }
+        for (const cupti::LaunchCall& call : cupti::launch_calls) {
+            const cupti::CuptiResult done = calls.enable_callback(1, subscriber, call.domain, call.id);
+            // A CUPTI that is older than a call refuses its number.
+            if (done != cupti::CuptiResult::success && done != cupti::CuptiResult::invalid_parameter) {
+                return cupti_error(calls, done, "cuptiEnableCallback");
+            }
+        }
+        return {};
+    }
+
+    Status flush() {
+        const cupti::CuptiResult flushed = calls.flush_all(cupti::flush_forced);
+        return flushed == cupti::CuptiResult::success ? Status() : cupti_error(calls, flushed, "cuptiActivityFlushAll");
+    }
+
     Status switch_off() {
-        cupti::CuptiResult flushed = cupti::CuptiResult::success;
+        Status flushed;
         if (std::exchange(enabled, false)) {
-            flushed = calls.flush_all(cupti::flush_forced); // first: what is disabled with records in it may be lost
+            flushed = flush(); // first: what is disabled with records in it may be lost
             static_cast<void>(calls.disable(cupti::kind_concurrent_kernel));
         }
         if (subscriber != nullptr) {
             static_cast<void>(calls.unsubscribe(std::exchange(subscriber, nullptr)));
         }
-        return flushed == cupti::CuptiResult::success ? Status() : cupti_error(calls, flushed, "cuptiActivityFlushAll");
+        return flushed;
     }
 };
 
@@ -268,8 +300,11 @@ Result<std::unique_ptr<CuptiReader>> CuptiReader::start(const CuptiOptions& opti
         inbox().trace.library = library->name();
         static_cast<void>(calls->version(&inbox().trace.version));
         inbox().host_clock.store(options.host_clock, std::memory_order_release);
+        inbox().launched.store(options.launched, std::memory_order_release);
     }
-    static_cast<void>(base::keep_for_good(std::move(*library))); // its threads live on
+    if (inbox().registered != calls->register_timestamp) {
+        static_cast<void>(base::keep_for_good(std::move(*library))); // its threads live on
+    }
     std::unique_ptr<CuptiReader> reader(new CuptiReader(std::make_unique<Session>()));
     reader->session_->calls = *calls;
     Result<std::string> missing = reader->session_->watch_nodes();
@@ -281,8 +316,25 @@ Result<std::unique_ptr<CuptiReader>> CuptiReader::start(const CuptiOptions& opti
         inbox().trace.missing_origins = std::move(*missing);
         inbox().begun_ns = now_ns();
     }
-    const Status on = reader->session_->switch_on();
+    Status on = reader->session_->switch_on();
+    if (on && options.launched != nullptr) {
+        on = reader->session_->watch_launches();
+    }
     return on ? Result<std::unique_ptr<CuptiReader>>(std::move(reader)) : on.error();
+}
+
+Result<KernelTrace> CuptiReader::take() {
+    const Status flushed = session_->flush();
+    const std::lock_guard lock(inbox().mutex);
+    KernelTrace& now = inbox().trace;
+    KernelTrace taken;
+    taken.kernels.swap(now.kernels);
+    for (std::uint64_t KernelTrace::*count :
+         {&KernelTrace::untimed, &KernelTrace::backwards, &KernelTrace::beyond_bound, &KernelTrace::outside,
+          &KernelTrace::dropped}) {
+        taken.*count = std::exchange(now.*count, 0);
+    }
+    return flushed ? Result<KernelTrace>(std::move(taken)) : flushed.error();
 }
 
 Result<KernelTrace> CuptiReader::stop() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads kernel records from NVIDIA's CUPTI, where it is installed: the only source of true busy time inside replays. It
-// slows the program down, even after it was stopped: use it in a process of its own. Nothing is linked.
-// One reader per process at a time. Thread rule: start() and stop() from one thread.
+// slows the program down, even after it was stopped: use it in a process of its own, or where its user asked for it.
+// Nothing is linked. One reader per process at a time. Thread rule: start(), take() and stop() from one thread.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,9 @@ struct CuptiOptions {
     std::vector<std::string> libraries;    // looked for first: full paths, e.g. in pip's package
     const HostClock* host_clock = nullptr; // whose nanoseconds the stamps are; null: CLOCK_MONOTONIC
     std::size_t max_kernels = 1'000'000;   // kept; the rest is counted
+    /// Told TracedKernel::correlation, on the launching thread, as a launch begins of which every kernel is traced. May take no
+    /// lock that is held around a call of the reader or of CUDA; null: launches are not looked at.
+    void (*launched)(std::uint32_t correlation) = nullptr;
 };
 
 struct TracedKernel {
@@ -52,6 +55,8 @@ class CuptiReader {
     /// From here on kernels are traced. Error unavailable where CUPTI is not installed, permission where the system
     /// keeps it to the administrator, already_exists where another tool holds it: it serves one at a time.
     static Result<std::unique_ptr<CuptiReader>> start(const CuptiOptions& options = {});
+    /// Takes what has come since the last call, and goes on. `origins` stays behind.
+    Result<KernelTrace> take();
     /// Takes what has come so far; kernels that still run are missing. Call it when the device is idle.
     Result<KernelTrace> stop();
     ~CuptiReader();

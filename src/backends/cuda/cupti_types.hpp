@@ -12,15 +12,47 @@ namespace plumb::backends::cuda::cupti {
 
 enum class CuptiResult : int {
     success = 0,
+    invalid_parameter = 1,
     max_limit_reached = 12,
     insufficient_privileges = 35,
     multiple_subscribers = 39
 };
 
 inline constexpr std::uint32_t kind_concurrent_kernel = 10;
+inline constexpr std::uint32_t domain_driver = 1;
+inline constexpr std::uint32_t domain_runtime = 2;
 inline constexpr std::uint32_t domain_resource = 3;
 inline constexpr std::uint32_t resource_node_cloned = 20;
 inline constexpr std::uint32_t flush_forced = 1;
+
+/// A call that gives kernels to a device. The kernel's correlation is that of the runtime's call where there is one.
+struct LaunchCall {
+    std::uint32_t domain, id;
+};
+inline constexpr LaunchCall launch_calls[] = {
+    {domain_driver, 307},  {domain_driver, 442},  // cuLaunchKernel, and for programs with a default stream per thread
+    {domain_driver, 477},  {domain_driver, 478},  // cuLaunchCooperativeKernel
+    {domain_driver, 514},  {domain_driver, 515},  // cuGraphLaunch
+    {domain_driver, 652},  {domain_driver, 653},  // cuLaunchKernelEx
+    {domain_runtime, 211}, {domain_runtime, 214}, // cudaLaunchKernel
+    {domain_runtime, 269}, {domain_runtime, 270}, // cudaLaunchCooperativeKernel
+    {domain_runtime, 311}, {domain_runtime, 312}, // cudaGraphLaunch
+    {domain_runtime, 430}, {domain_runtime, 431}, // cudaLaunchKernelExC
+    {domain_runtime, 505}, {domain_runtime, 506}, // __cudaLaunchKernel, of CUDA 13
+};
+
+/// What a callback of the two domains above is given.
+struct CallData {
+    int site; // 0: the call begins
+    const char* function_name;
+    const void* parameters;
+    void* result;
+    const char* symbol_name;
+    Context context;
+    std::uint32_t context_uid;
+    std::uint64_t* correlation_data;
+    std::uint32_t correlation_id;
+};
 
 /// The beginning of every version of CUpti_ActivityKernel since 11.1.
 struct KernelActivity {

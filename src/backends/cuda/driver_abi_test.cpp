@@ -16,6 +16,8 @@
 #define PLUMB_HAVE_CUPTI_HEADER 1
 #endif
 
+#include <iterator>
+
 #include "backends/cuda/cupti_types.hpp"
 
 namespace plumb::backends::cuda {
@@ -196,6 +198,41 @@ PLUMB_CUDA_FIELD(cupti::ResourceData, descriptor, CUpti_ResourceData, resourceDe
 PLUMB_CUDA_VALUE(cupti::kind_concurrent_kernel, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
 PLUMB_CUDA_VALUE(cupti::domain_resource, CUPTI_CB_DOMAIN_RESOURCE)
 PLUMB_CUDA_VALUE(cupti::resource_node_cloned, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED)
+PLUMB_CUDA_FIELD(cupti::CallData, site, CUpti_CallbackData, callbackSite)
+PLUMB_CUDA_FIELD(cupti::CallData, correlation_id, CUpti_CallbackData, correlationId)
+PLUMB_CUDA_LAYOUT(cupti::CallData, CUpti_CallbackData)
+PLUMB_CUDA_VALUE(0, CUPTI_API_ENTER)
+PLUMB_CUDA_VALUE(cupti::domain_driver, CUPTI_CB_DOMAIN_DRIVER_API)
+PLUMB_CUDA_VALUE(cupti::domain_runtime, CUPTI_CB_DOMAIN_RUNTIME_API)
+constexpr int launch_ids[] = {
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel,
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchCooperativeKernel_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,
+    CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz,
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_ptsz_v7000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_v9000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_ptsz_v9000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_ptsz_v10000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060,
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_ptsz_v11060,
+    CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000,
+    CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_ptsz_v13000,
+};
+constexpr bool launch_ids_agree() {
+    bool agree = std::size(launch_ids) == std::size(cupti::launch_calls);
+    for (std::size_t i = 0; agree && i < std::size(launch_ids); ++i) {
+        agree = cupti::launch_calls[i].id == static_cast<std::uint32_t>(launch_ids[i]);
+    }
+    return agree;
+}
+static_assert(launch_ids_agree());
+PLUMB_CUDA_VALUE(cupti::CuptiResult::invalid_parameter, CUPTI_ERROR_INVALID_PARAMETER)
 PLUMB_CUDA_VALUE(cupti::flush_forced, CUPTI_ACTIVITY_FLAG_FLUSH_FORCED)
 PLUMB_CUDA_VALUE(cupti::CuptiResult::insufficient_privileges, CUPTI_ERROR_INSUFFICIENT_PRIVILEGES)
 PLUMB_CUDA_VALUE(cupti::CuptiResult::multiple_subscribers, CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)

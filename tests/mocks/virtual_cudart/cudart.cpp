@@ -3,7 +3,9 @@
 // own that a stand-in cannot have. Its numbers of errors are the driver's, as in the real one. Kernels that were registered compute
 // nothing: each folds its name, shape and parameters into one number, in the device's order, so that one that is missing, doubled,
 // elsewhere or stale shows. Parameters that are addresses count as places in the program's own memory: that of others moves them.
-// At the end VIRTUAL_CUDART_CHAIN names a file for that number, VIRTUAL_CUDART_TRUTH one for the kernels of replays as the ledger has them.
+// At the end VIRTUAL_CUDART_CHAIN names a file for that number, VIRTUAL_CUDART_TRUTH one for the kernels as the ledger has them.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -219,7 +221,11 @@ struct Chain {
 Chain chain;
 
 struct AtEnd {
+    const pid_t process = getpid(); // a forked child has nothing to tell, and a copy of locks that nobody opens
     ~AtEnd() {
+        if (getpid() != process) {
+            return;
+        }
         if (const char* path = std::getenv("VIRTUAL_CUDART_CHAIN"); path != nullptr) {
             run_dry();
             std::ofstream(path) << std::hex << chain.state << std::dec << ' ' << chain.kernels << ' '
@@ -229,7 +235,7 @@ struct AtEnd {
             run_dry();
             std::ofstream out(path);
             for (const Operation& row : operations()) {
-                if (row.kind == OpKind::kernel && row.graph_id != 0) {
+                if (row.kind == OpKind::kernel) {
                     out << row.graph_id << '\t' << row.replay << '\t' << row.start_ns << '\t' << row.end_ns << '\t'
                         << row.name << '\n';
                 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Initialisation, devices, contexts and error names.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "virtual_gpu/call.hpp"
 
@@ -59,6 +63,16 @@ void drop_context(Context handle) {
     drop_of(g.modules, handle);
     std::erase_if(g.allocations, [handle](const auto& entry) { return entry.second.context == handle; });
     g.contexts.take(handle);
+}
+
+/// A tool's library, as the driver loads it in the process's first cuInit().
+void inject() {
+    static bool done = false;
+    const char* const path = std::getenv("CUDA_INJECTION64_PATH");
+    void* const library = path != nullptr && !std::exchange(done, true) ? dlopen(path, RTLD_NOW) : nullptr;
+    if (void* const begin = library != nullptr ? dlsym(library, "InitializeInjection") : nullptr; begin != nullptr) {
+        (void)reinterpret_cast<int (*)()>(begin)();
+    }
 }
 
 struct ErrorName {
@@ -129,7 +143,9 @@ CuResult vgpu_init(unsigned flags) {
     if (gpu().config.devices == 0) {
         return CuResult::no_device;
     }
-    gpu().initialised = true;
+    if (!std::exchange(gpu().initialised, true)) {
+        inject();
+    }
     return call.done();
 }
 

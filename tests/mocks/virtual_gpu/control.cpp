@@ -116,6 +116,7 @@ void reset(const Config& config) {
     g.in_use.clear();
     g.ledger = {};
     observe_births(nullptr);
+    observe_launches(nullptr);
     g.random.seed(config.seed);
     g.config = config;
     restart_clock(config.time);

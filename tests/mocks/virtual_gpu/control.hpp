@@ -209,6 +209,7 @@ struct Operation {
     std::uint64_t stream_id = 0; // as cuStreamGetId
     std::uint64_t graph_id = 0;  // of the executable, 0: eager; given out from 1, never again
     std::uint32_t replay = 0;    // of the executable, from 1
+    std::uint32_t launch = 0;    // of all launches, from 1; the nodes of a replay share it
     GraphNode node = nullptr;    // of the graph it was instantiated from
     std::uint64_t node_id = 0;   // of the executable's own copy of that node
     unsigned grid[3] = {}, block[3] = {};

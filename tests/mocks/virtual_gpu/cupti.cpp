@@ -19,6 +19,7 @@ namespace {
 static_assert(offsetof(KernelRecord, start) == 16 && offsetof(KernelRecord, grid) == 52);
 static_assert(offsetof(KernelRecord, correlation_id) == 92 && offsetof(KernelRecord, name) == 104);
 static_assert(offsetof(KernelRecord, queued) == 120 && offsetof(KernelRecord, graph_node_id) == 144);
+static_assert(offsetof(CallbackData, context_uid) == 48 && offsetof(CallbackData, correlation_id) == 64);
 static_assert(offsetof(KernelRecord, graph_id) == 156 && offsetof(KernelRecord, channel_id) == 168);
 static_assert(offsetof(KernelRecord, local_total_v2) == 192 && sizeof(KernelRecord) == 216);
 
@@ -31,11 +32,10 @@ struct State {
     bool enabled = false;
     std::uint32_t kind = kind_concurrent_kernel;
     std::size_t next_operation = 0; // the first one not yet given out
-    std::uint32_t correlation = 0;
     // Read under the Gpu's lock, where this one must not be taken: hence atomic.
     std::atomic<Callback> callback = nullptr;
     std::atomic<void*> user = nullptr;
-    std::atomic<bool> nodes_created = false, nodes_cloned = false;
+    std::atomic<bool> nodes_created = false, nodes_cloned = false, kernels_launched = false, graphs_launched = false;
 };
 
 State& state() {
@@ -64,11 +64,26 @@ KernelRecord record_of(const Operation& operation, const State& s, std::int64_t 
         record.grid[i] = static_cast<std::int32_t>(operation.grid[i]);
         record.block[i] = static_cast<std::int32_t>(operation.block[i]);
     }
-    record.correlation_id = s.correlation;
+    record.correlation_id = operation.launch;
     record.name = operation.name;
     record.graph_node_id = operation.node_id;
     record.graph_id = static_cast<std::uint32_t>(operation.graph_id);
     return record;
+}
+
+/// From the true time to the program's clock; of some tries the one that was interrupted least.
+std::int64_t to_clock_now(const State& s) {
+    std::int64_t best = 0;
+    std::uint64_t shortest = ~std::uint64_t{0};
+    for (int i = 0; i < 32; ++i) {
+        const std::uint64_t before = now(s);
+        const std::int64_t true_now = now_ns();
+        if (const std::uint64_t width = now(s) - before; width < shortest) {
+            shortest = width;
+            best = static_cast<std::int64_t>(before + width / 2) - true_now;
+        }
+    }
+    return best;
 }
 
 // Kernels that have ended; in the order of enqueueing, and none before one that still runs.
@@ -76,14 +91,11 @@ std::vector<KernelRecord> collect(State& s) {
     std::vector<KernelRecord> records;
     const auto all = operations();
     const std::int64_t true_now = now_ns();
-    const std::int64_t to_clock = static_cast<std::int64_t>(now(s)) - true_now;
+    const std::int64_t to_clock = to_clock_now(s);
     for (; s.next_operation < all.size(); ++s.next_operation) {
         const Operation& operation = all[s.next_operation];
         if (operation.end_ns > true_now) {
             break;
-        }
-        if (operation.kind == OpKind::graph || operation.graph_id == 0) {
-            ++s.correlation;
         }
         if (operation.kind == OpKind::kernel && s.enabled) {
             const std::int64_t spoiled_ns = std::exchange(s.spoiled, false) ? 100'000'000'000'000 : 0;
@@ -121,6 +133,20 @@ void pass_on(const NodeBirth& birth) {
                     nullptr,     birth.exec};
     const ResourceData data{nullptr, nullptr, &graph};
     callback(s.user, domain_resource, birth.cloned ? resource_node_cloned : resource_node_created, &data);
+}
+
+void pass_on_launch(const Operation& operation) {
+    State& s = state();
+    const Callback callback = s.callback;
+    const bool of_graph = operation.kind == OpKind::graph;
+    if (callback == nullptr || (!of_graph && operation.kind != OpKind::kernel) ||
+        !(of_graph ? s.graphs_launched : s.kernels_launched)) {
+        return;
+    }
+    CallbackData data{};
+    data.function_name = of_graph ? "cuGraphLaunch" : "cuLaunchKernel";
+    data.correlation_id = operation.launch;
+    callback(s.user, domain_driver, of_graph ? driver_graph_launch : driver_launch_kernel, &data);
 }
 
 bool is_kernel_kind(std::uint32_t kind) { return kind == kind_kernel || kind == kind_concurrent_kernel; }
@@ -224,15 +250,19 @@ PLUMB_VGPU_API Result cuptiSubscribe(void** subscriber, Callback callback, void*
     state().callback = callback;
     *subscriber = &state();
     observe_births(pass_on);
+    observe_launches(pass_on_launch);
     return Result::success;
 }
 
 PLUMB_VGPU_API Result cuptiUnsubscribe(void*) {
     observe_births(nullptr);
+    observe_launches(nullptr);
     const std::lock_guard lock(state().mutex);
     state().callback = nullptr;
-    state().nodes_created = false;
-    state().nodes_cloned = false;
+    for (std::atomic<bool>* told :
+         {&state().nodes_created, &state().nodes_cloned, &state().kernels_launched, &state().graphs_launched}) {
+        *told = false;
+    }
     return Result::success;
 }
 
@@ -243,6 +273,12 @@ PLUMB_VGPU_API Result cuptiEnableCallback(std::uint32_t enable, void*, std::uint
     }
     if (domain == domain_resource && id == resource_node_cloned) {
         state().nodes_cloned = enable != 0;
+    }
+    if (domain == domain_driver && id == driver_launch_kernel) {
+        state().kernels_launched = enable != 0;
+    }
+    if (domain == domain_driver && id == driver_graph_launch) {
+        state().graphs_launched = enable != 0;
     }
     return Result::success;
 }

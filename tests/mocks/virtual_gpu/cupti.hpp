@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of CUPTI's ABI (13.0) that the stand-in libcupti.so serves: kernel records and the births of graph nodes.
+// The parts of CUPTI's ABI (13.0) that the stand-in libcupti.so serves: kernel records, the births of graph nodes,
+// and launches.
 // Plain data; sizes and places are CUPTI's, and cupti.cpp asserts them.
 #pragma once
 
@@ -23,6 +24,9 @@ enum class Result : int {
 inline constexpr std::uint32_t api_version = 130001;
 inline constexpr std::uint32_t kind_kernel = 3;
 inline constexpr std::uint32_t kind_concurrent_kernel = 10;
+inline constexpr std::uint32_t domain_driver = 1;
+inline constexpr std::uint32_t driver_launch_kernel = 307;
+inline constexpr std::uint32_t driver_graph_launch = 514;
 inline constexpr std::uint32_t domain_resource = 3;
 inline constexpr std::uint32_t resource_node_created = 13;
 inline constexpr std::uint32_t resource_node_cloned = 20;
@@ -54,6 +58,18 @@ struct __attribute__((packed, aligned(8))) KernelRecord { // CUpti_ActivityKerne
     std::uint64_t local_total_v2;
     std::uint32_t max_cluster, max_active_clusters;
     std::uint8_t device_launched, padding_end[7];
+};
+
+struct CallbackData { // CUpti_CallbackData
+    int site;         // 0: enter
+    const char* function_name;
+    const void* function_params;
+    void* function_result;
+    const char* symbol_name;
+    CUctx_st* context;
+    std::uint32_t context_uid;
+    std::uint64_t* correlation_data;
+    std::uint32_t correlation_id;
 };
 
 struct ResourceData { // CUpti_ResourceData

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "virtual_gpu/observer.hpp"
 #include "virtual_gpu/state.hpp"
 
 namespace plumb::vgpu {
@@ -11,6 +12,12 @@ void ledger_error(std::string sentence) { gpu().ledger.errors.push_back(std::mov
 
 void ledger_operation(Operation operation) {
     auto& operations = gpu().ledger.operations;
+    const bool is_launch = operation.kind == OpKind::graph || operation.graph_id == 0;
+    gpu().ledger.launches += is_launch ? 1 : 0;
+    operation.launch = gpu().ledger.launches;
+    if (is_launch) {
+        tell_of_launch(operation);
+    }
     operations.push_back(operation);
     if (operations.size() > gpu().config.keep_operations) {
         operations.pop_front();

@@ -16,6 +16,11 @@ std::function<void(const NodeBirth&)>& observer() {
     return *one;
 }
 
+std::function<void(const Operation&)>& launch_observer() {
+    static auto* const one = new std::function<void(const Operation&)>;
+    return *one;
+}
+
 } // namespace
 
 void observe_births(std::function<void(const NodeBirth&)> wanted) {
@@ -26,6 +31,17 @@ void observe_births(std::function<void(const NodeBirth&)> wanted) {
 void tell_of_birth(const NodeBirth& birth) {
     if (observer()) {
         observer()(birth);
+    }
+}
+
+void observe_launches(std::function<void(const Operation&)> wanted) {
+    const std::lock_guard lock(gpu().mutex);
+    launch_observer() = std::move(wanted);
+}
+
+void tell_of_launch(const Operation& operation) {
+    if (launch_observer()) {
+        launch_observer()(operation);
     }
 }
 

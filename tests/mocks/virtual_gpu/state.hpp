@@ -215,6 +215,7 @@ struct FailureRule {
 
 struct LedgerBook {
     std::deque<Operation> operations;
+    std::uint32_t launches = 0;
     std::vector<Invalidation> invalidations;
     std::vector<Synchronisation> synchronisations;
     std::vector<std::string> errors;

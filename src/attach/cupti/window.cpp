@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attach/cupti/window.hpp"
+
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+namespace plumb::attach::cupti {
+namespace {
+
+/// Steps that may lack kernels. What a thread was in at its first launch may have begun before the window, and what it was in at its
+/// last one may go on behind it.
+std::set<std::uint64_t> cut_steps(const std::vector<KernelLaunch>& launches, std::size_t closing) {
+    std::set<std::uint64_t> cut;
+    std::unordered_map<std::uint64_t, std::uint64_t> last; // step of each thread
+    for (std::size_t i = 0; i < launches.size(); ++i) {
+        const KernelLaunch& launch = launches[i];
+        const bool first = last.insert_or_assign(launch.thread, launch.step_plus_one).second;
+        if (first || i >= closing) {
+            cut.insert(launch.step_plus_one);
+        }
+    }
+    for (const auto& [thread, step] : last) {
+        cut.insert(step);
+    }
+    return cut;
+}
+
+} // namespace
+
+WindowKernels arrange(const std::vector<backends::cuda::TracedKernel>& kernels,
+                      const std::vector<KernelLaunch>& launches, std::size_t closing, bool lost) {
+    WindowKernels made;
+    const std::set<std::uint64_t> cut = cut_steps(launches, closing);
+    std::set<std::uint64_t> slowed;
+    std::unordered_map<std::uint32_t, std::size_t> launch_of; // by correlation
+    for (std::size_t i = 0; i < launches.size(); ++i) {
+        launch_of.emplace(launches[i].correlation, i);
+        if (const std::uint64_t step = launches[i].step_plus_one; step != 0 && slowed.insert(step).second) {
+            made.slowed.push_back(step);
+        }
+    }
+    std::unordered_map<std::uint64_t, std::size_t> of_step;   // index in sequences
+    std::unordered_map<std::uint32_t, std::size_t> of_replay; // by correlation
+    for (std::uint32_t i = 0; i < kernels.size(); ++i) {
+        const backends::cuda::TracedKernel& kernel = kernels[i];
+        const auto launch = launch_of.find(kernel.correlation);
+        const bool whole_launch = !lost && launch != launch_of.end() && launch->second < closing;
+        const std::uint64_t step = whole_launch ? launches[launch->second].step_plus_one : 0;
+        const std::size_t next = made.sequences.size();
+        std::size_t at = next;
+        if (step != 0 && cut.count(step) == 0) {
+            at = of_step.try_emplace(step, next).first->second;
+        } else if (whole_launch && kernel.graph != 0) {
+            at = of_replay.try_emplace(kernel.correlation, next).first->second;
+        }
+        if (at == next) {
+            made.sequences.push_back({cut.count(step) == 0 ? step : 0, {}});
+        }
+        made.sequences[at].kernels.push_back(i);
+    }
+    return made;
+}
+
+} // namespace plumb::attach::cupti

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one window of CUPTI saw, put in order: which kernels are one whole step or one whole replay. A step that the window's edge cut
+// has some of its kernels alone, and counted as a step it would seem fast. Pure functions of what the caller owns.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "backends/cuda/cupti.hpp"
+
+namespace plumb::attach::cupti {
+
+/// A launch, in the order in which launches were told.
+struct KernelLaunch {
+    std::uint32_t correlation = 0;
+    std::uint64_t thread = 0;
+    std::uint64_t step_plus_one = 0; // 0: the thread was in no step
+};
+
+/// Kernels that ran one after the other in the order of their begins: of one step, of one replay, or a single one.
+struct KernelSequence {
+    std::uint64_t step_plus_one = 0; // 0: none, or one that is not whole
+    std::vector<std::uint32_t> kernels;
+};
+
+struct WindowKernels {
+    std::vector<KernelSequence> sequences;
+    std::vector<std::uint64_t> slowed; // step_plus_one of each step that launched something, once, in order
+};
+
+/// `kernels` in the order of their begins. Whatever was launched from launch number `closing` on may lack kernels. `lost`: any may.
+[[nodiscard]] WindowKernels arrange(const std::vector<backends::cuda::TracedKernel>& kernels,
+                                    const std::vector<KernelLaunch>& launches, std::size_t closing, bool lost);
+
+} // namespace plumb::attach::cupti
