@@ -25,6 +25,7 @@ set(PLUMB_PCH_room_test_OPTIONS -O0)
 
 function(plumb_pch target kind)
   target_compile_options(${target} PRIVATE ${PLUMB_PCH_${kind}_OPTIONS})
+  plumb_unity(${target} ${kind})
   if(NOT PLUMB_PCH OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()
   endif()
@@ -33,9 +34,36 @@ function(plumb_pch target kind)
   target_compile_options(${target} PRIVATE ${PLUMB_PCH_REUSED})
 endfunction()
 
+# Unity: a target's sources as a few files that include them, since most of what a compiler does for one is its headers. Rooms that
+# ship are compiled source by source, and so is everything in the preset dev, where a forgotten include shows.
+set(PLUMB_UNITY OFF CACHE STRING "Which sources are compiled several at a time: OFF, TESTS or ALL")
+
+function(plumb_unity target kind)
+  if(PLUMB_UNITY STREQUAL "ALL" OR (PLUMB_UNITY STREQUAL "TESTS" AND kind MATCHES "test"))
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+    # A name at the head of one source is no mistake in the next one.
+    target_compile_options(${target} PRIVATE -Wno-shadow -Wno-subobject-linkage)
+  endif()
+endfunction()
+
+# plumb_unity_by(<target> <words>): of the target's sources only those are compiled together whose paths within their folder begin
+# with the same of these words. For rooms whose parts use the same names.
+function(plumb_unity_by target)
+  get_target_property(sources ${target} SOURCES)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+  foreach(word IN LISTS ARGN)
+    set(group ${sources})
+    list(FILTER group INCLUDE REGEX "(^|/)${word}[^/]*(/[^/]*)?$")
+    set_property(SOURCE ${group} PROPERTY UNITY_GROUP ${word})
+  endforeach()
+endfunction()
+
 # plumb_small_sources(<target> <source> …): those of the target's sources that are optimised for size, where the others are not.
 # They start with the headers of a small_room, if one was made before.
 function(plumb_small_sources target)
+  if(PLUMB_UNITY STREQUAL "ALL") # for presets that are not optimised for size anywhere
+    return()
+  endif()
   set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS ${PLUMB_SMALL})
   set_property(SOURCE ${ARGN} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
   get_target_property(reused ${target} PRECOMPILE_HEADERS_REUSE_FROM)

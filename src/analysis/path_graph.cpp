@@ -14,7 +14,7 @@ namespace {
 
 using resolve::SampleKind;
 
-std::optional<std::uint32_t> layer_of(const resolve::Sample* sample) {
+std::optional<std::uint32_t> layer_of_scope(const resolve::Sample* sample) {
     return sample != nullptr ? sample->layer : std::nullopt;
 }
 
@@ -240,7 +240,7 @@ NodeId PathGraph::add_node(const TrackData& track, const Interval& interval, Nod
         return add_recorded(track, *interval.recorded, node);
     }
     const resolve::Sample& sample = *interval.sample;
-    node.layer = layer_of(&sample);
+    node.layer = layer_of_scope(&sample);
     if (sample.kind == SampleKind::layer) {
         node.kind = NodeKind::layer;
         node.name = builder_.name("layer " + std::to_string(*sample.layer));
@@ -303,7 +303,7 @@ std::uint64_t PathGraph::launches() const {
 void PathGraph::measure_device_layers() {
     for (const auto& [id, track] : tracks_) {
         for (const Interval& interval : track.intervals) {
-            const std::optional<std::uint32_t> layer = layer_of(interval.sample);
+            const std::optional<std::uint32_t> layer = layer_of_scope(interval.sample);
             if (!track.device || !layer) {
                 continue;
             }
@@ -343,12 +343,12 @@ void PathGraph::add_device_intervals(TrackData& track) {
     std::vector<Item>& order = queue == queue_of_graph_.end() ? track.order : tracks_.at(queue->second).order;
     for (Interval& interval : track.intervals) {
         const NodeId parent = interval.outer == none
-                                  ? layer_node(track.number, layer_of(interval.sample), interval.begin_ns)
+                                  ? layer_node(track.number, layer_of_scope(interval.sample), interval.begin_ns)
                                   : track.intervals[interval.outer].node;
         interval.node = add_node(track, interval, parent);
         add_what_it_holds(track, interval);
         if (interval.leaf && interval.sample != nullptr) {
-            ++device_scopes_[{layer_of(interval.sample), names_.text(interval.sample->name)}];
+            ++device_scopes_[{layer_of_scope(interval.sample), names_.text(interval.sample->name)}];
         }
         if (interval.leaf && !interval.by_edges) {
             order.push_back({interval.begin_ns, interval.end_ns, interval.node});

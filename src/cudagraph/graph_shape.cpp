@@ -11,7 +11,6 @@ using namespace backends::cuda;
 
 namespace {
 
-constexpr int deepest_child = 16; // graphs within graphs within graphs
 const char* const advice = "the graph is launched plainly and nothing inside it is timed";
 
 using Counts = std::map<std::string, std::uint64_t>;
@@ -71,7 +70,7 @@ class ShapeReader {
     }
 
     /// `number`: of the node, among those of child graphs too.
-    Status look_at(GraphNode node, std::uint32_t number, int depth) {
+    Status look_at(GraphNode node, std::uint32_t number, unsigned depth) {
         NodeType type{};
         if (const CuResult result = driver_.graph_node_get_type(node, &type); result != CuResult::success) {
             return failed(result, "cuGraphNodeGetType");
@@ -102,7 +101,7 @@ class ShapeReader {
         return known->second;
     }
 
-    Status look_inside(GraphNode parent, std::uint32_t parent_number, int depth) {
+    Status look_inside(GraphNode parent, std::uint32_t parent_number, unsigned depth) {
         Graph child = nullptr;
         if (const CuResult result = driver_.graph_child_node_get_graph(parent, &child); result != CuResult::success) {
             return failed(result, "cuGraphChildGraphNodeGetGraph");

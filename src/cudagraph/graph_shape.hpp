@@ -14,6 +14,8 @@
 
 namespace plumb::cudagraph {
 
+inline constexpr unsigned deepest_child = 16; // graphs within graphs within graphs
+
 struct ShapeEdge {
     std::uint32_t from = 0;
     std::uint32_t to = 0;

@@ -14,7 +14,6 @@ using cuda::NodeType;
 
 namespace {
 
-constexpr unsigned deepest_child = 16;
 constexpr std::size_t most_parameters = 4096;
 
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {

@@ -16,7 +16,7 @@ namespace plumb::fingerprint {
 namespace {
 
 constexpr std::size_t elements_of_block = rows_of_block * lanes_of_row;
-constexpr std::size_t piece = 64 * lanes_of_row; // gathered at once: stays in the first cache
+constexpr std::size_t row_piece = 64 * lanes_of_row; // gathered at once: stays in the first cache
 
 bool all_finite(const BlockSums& block) noexcept {
     return std::all_of(std::begin(block.squares), std::end(block.squares),
@@ -69,7 +69,7 @@ void Blocks::add_up(std::size_t b, BlockSums& block) const noexcept {
 }
 
 void Blocks::add_part(AddRows add_rows, std::size_t first, std::size_t n, BlockSums& block) const noexcept {
-    alignas(64) std::byte buffer[piece * sizeof(double)];
+    alignas(64) std::byte buffer[row_piece * sizeof(double)];
     if (const std::size_t lane = (first + head_) % lanes_of_row; lane != 0) {
         const std::size_t present = std::min(n, lanes_of_row - lane);
         add_partial_row(add_rows, first, present, block);
@@ -77,7 +77,7 @@ void Blocks::add_part(AddRows add_rows, std::size_t first, std::size_t n, BlockS
         n -= present;
     }
     while (n >= lanes_of_row) {
-        const std::size_t rows = (elements_.contiguous() ? n : std::min(n, piece)) / lanes_of_row;
+        const std::size_t rows = (elements_.contiguous() ? n : std::min(n, row_piece)) / lanes_of_row;
         const std::size_t taken = rows * lanes_of_row;
         add_rows(elements_.read(first, taken, buffer), rows, first_row_ + (first + head_) / lanes_of_row, groups_,
                  block);

@@ -46,7 +46,7 @@ std::string header_of(const Tensor& tensor) {
     return header + text;
 }
 
-struct Close {
+struct CloseFile {
     void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
@@ -77,7 +77,7 @@ void append(const Tensor& tensor, std::ptrdiff_t at, std::vector<char>& out) {
 } // namespace
 
 Status write_npy(const std::string& path, const Tensor& tensor) {
-    const std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "wb"));
+    const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "wb"));
     if (!file) {
         return failure(path, errno);
     }

@@ -8,7 +8,7 @@
 namespace plumb::fingerprint {
 namespace {
 
-constexpr std::size_t piece = 1024;
+constexpr std::size_t search_piece = 1024;
 
 /// REQUIRES: an f16 has this value.
 std::uint64_t half_bits(double magnitude) noexcept {
@@ -61,9 +61,9 @@ Pattern magnitude_pattern(DType type, double magnitude) noexcept {
 std::size_t find_first(const Elements& elements, DType type, std::size_t begin, std::size_t end, const Pattern& pattern,
                        const Kernels& kernels) noexcept {
     const auto find = kernels.find[static_cast<std::size_t>(type)];
-    alignas(64) std::byte buffer[piece * sizeof(double)];
+    alignas(64) std::byte buffer[search_piece * sizeof(double)];
     while (begin < end) {
-        const std::size_t n = std::min(end - begin, elements.contiguous() ? end - begin : piece);
+        const std::size_t n = std::min(end - begin, elements.contiguous() ? end - begin : search_piece);
         const std::size_t found = find(elements.read(begin, n, buffer), n, pattern.mask, pattern.one, pattern.other);
         if (found != n) {
             return begin + found;

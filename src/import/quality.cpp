@@ -10,9 +10,9 @@
 namespace plumb::imported {
 namespace {
 
-constexpr std::size_t most_named = 5; // in one sentence
-constexpr std::size_t most_kinds = 8; // of passes
-constexpr double most_abut = 0.5;     // beyond it dispatch gaps lie inside of durations
+constexpr std::size_t most_in_sentence = 5; // in one sentence
+constexpr std::size_t most_kinds = 8;       // of passes
+constexpr double most_abut = 0.5;           // beyond it dispatch gaps lie inside of durations
 
 std::string percent(double share, int decimals = 1) {
     char text[32];
@@ -28,10 +28,10 @@ std::string largest(const std::map<std::string, double>& ns_of, double all) {
     }
     std::sort(sorted.begin(), sorted.end());
     std::string text;
-    for (std::size_t i = 0; i < std::min(sorted.size(), most_named); ++i) {
+    for (std::size_t i = 0; i < std::min(sorted.size(), most_in_sentence); ++i) {
         text += (i == 0 ? ": " : ", ") + sorted[i].second + " " + percent(-sorted[i].first / all, 2);
     }
-    return text + (sorted.size() > most_named ? ", …" : "");
+    return text + (sorted.size() > most_in_sentence ? ", …" : "");
 }
 
 /// Whether an operation of it waits for other ranks. Experts may also lie all on one.
@@ -132,8 +132,9 @@ std::vector<std::string> layer_notes(const Labels& labels, std::uint16_t process
         }
         std::string text = (pass.certain ? "layers certain, " : "layers uncertain, ") + witnesses_of(pass);
         for (std::size_t i = 0; i < pass.doubts.size(); ++i) {
-            text += "; " + (i < most_named ? pass.doubts[i] : std::to_string(pass.doubts.size() - i) + " more doubts");
-            if (i == most_named) {
+            text += "; " +
+                    (i < most_in_sentence ? pass.doubts[i] : std::to_string(pass.doubts.size() - i) + " more doubts");
+            if (i == most_in_sentence) {
                 break;
             }
         }

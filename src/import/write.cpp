@@ -24,7 +24,7 @@ constexpr std::uint64_t first_tick = std::uint64_t{1} << 40; // of the trace's e
 constexpr std::size_t slice = 16384;                         // events between two writes
 constexpr std::int64_t least_span_ns = 1000;                 // between the clock pairs
 constexpr std::size_t most_groups = 64;                      // of ranks
-constexpr std::size_t most_named = 16;                       // ranks in the name of a group
+constexpr std::size_t most_ranks_named = 16;                 // ranks in the name of a group
 
 class ImportedWriter {
   public:
@@ -208,10 +208,10 @@ class ImportedWriter {
     /// "tp"; "ranks 0 1 2 3" where the tool has no word.
     static std::string word_of(const TraceGroup& group) {
         std::string word = group.word.empty() ? "ranks" : group.word;
-        for (std::size_t i = 0; i < group.ranks.size() && i < most_named && group.word.empty(); ++i) {
+        for (std::size_t i = 0; i < group.ranks.size() && i < most_ranks_named && group.word.empty(); ++i) {
             word += ' ' + std::to_string(group.ranks[i]);
         }
-        return word + (group.word.empty() && group.ranks.size() > most_named ? " …" : "");
+        return word + (group.word.empty() && group.ranks.size() > most_ranks_named ? " …" : "");
     }
 
     /// Those that this rank is in, each once.

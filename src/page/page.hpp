@@ -22,6 +22,10 @@ inline constexpr std::string_view not_available = "n/a";
 /// How much of a sentence is shown at most.
 inline constexpr std::size_t sentence_columns = 1000;
 
+/// What a time in nanoseconds is divided by.
+inline constexpr double ns_per_us = 1e3;
+inline constexpr double ns_per_ms = 1e6;
+
 /// cold to hot: below, like and above what a map compares with; where there is no colour each has a mark.
 enum class Tone : std::uint8_t { plain, heading, faint, warning, shade };
 inline constexpr std::size_t shades = 9; // the middle one is "alike"

@@ -9,7 +9,6 @@
 namespace plumb::ranks {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr int most_rounds = 64;
 constexpr double least_progress = 0.01; // of all widths together, in a round
 

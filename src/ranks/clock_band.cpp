@@ -124,7 +124,7 @@ ClockBand ClockBand::of(std::vector<Bound> upper, std::vector<Bound> lower) {
         return band;
     }
     double room_before = 0;
-    double widest = -std::numeric_limits<double>::infinity();
+    double widest = -infinity;
     const auto add = [&](double slope) {
         band.most_.emplace_back(slope, most_at(slope));
         band.least_.emplace_back(slope, least_at(slope));
@@ -147,7 +147,6 @@ ClockBand ClockBand::of(std::vector<Bound> upper, std::vector<Bound> lower) {
 
 ClockSpan ClockBand::at(std::int64_t moment) const {
     const auto x = static_cast<double>(moment - origin_);
-    constexpr double infinity = std::numeric_limits<double>::infinity();
     ClockSpan span{least_.empty() ? -infinity : infinity, most_.empty() ? infinity : -infinity};
     for (const auto& [drift, offset] : most_) {
         span.most = std::max(span.most, offset + drift * x);

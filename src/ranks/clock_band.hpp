@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct ClockSpan {
 
 /// Two clocks of machines differ in rate by less: crystals by 1e-4, a clock that NTP slews by 5e-4 more.
 inline constexpr double most_drift = 1e-3;
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 class ClockBand {
   public:

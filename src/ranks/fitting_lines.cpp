@@ -12,7 +12,6 @@
 namespace plumb::ranks {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr int most_of_joint = 8; // projections in a round
 constexpr double beyond = 1.9;   // of a violation is corrected, which ends where stopping at the border only comes near
 constexpr double tolerance_ns = 1; // begins and ends are whole nanoseconds

@@ -10,8 +10,8 @@
 namespace plumb::ranks {
 namespace {
 
-constexpr std::size_t most_named = 8; // in one sentence
-constexpr std::size_t most_told = 8;  // groups whose members are not said
+constexpr std::size_t most_numbers_named = 8; // in one sentence
+constexpr std::size_t most_told = 8;          // groups whose members are not said
 
 std::optional<std::uint32_t> number_in(const std::string& text) {
     std::uint32_t value = 0;
@@ -24,7 +24,7 @@ std::string listed(const std::vector<std::uint64_t>& numbers) {
     std::string text;
     std::size_t named = 0;
     std::size_t i = 0;
-    for (; i < numbers.size() && named < most_named; ++named) {
+    for (; i < numbers.size() && named < most_numbers_named; ++named) {
         std::size_t last = i;
         while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) {
             ++last;

@@ -12,7 +12,7 @@ namespace {
 constexpr double chance = 1e-4; // that in a job of ranks that are alike one is called late
 constexpr double margins_ns[] = {0, 1e3, 4e3, 16e3, 64e3, 256e3, 1e6, 4e6, 16e6};
 constexpr std::size_t margins = std::size(margins_ns);
-constexpr std::size_t most_named = 8; // each is another pass over all collectives
+constexpr std::size_t most_late = 8; // each is another pass over all collectives
 
 /// No more than the chance that a rank which is last with probability p is so k times of n, by Chernoff's bound; natural logarithm.
 double log_chance(double k, double n, double p) {
@@ -92,7 +92,7 @@ std::vector<Late> find_late(const Job& job, const Joints& joints, const RankAlig
                             const std::function<bool(std::size_t)>& matters) {
     std::vector<Late> late;
     Search search(job.ranks.size());
-    while (late.size() < most_named) {
+    while (late.size() < most_late) {
         search.begin();
         for_each_wait(job, joints, alignment, [&](const JointWait& wait) {
             const JointKind kind = joints.streams[wait.joint->stream].kind;

@@ -7,8 +7,6 @@
 namespace plumb::ranks {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
 /// When a rank began, on the clock of its domain and on the job's.
 struct Arrival {
     std::uint32_t domain = 0;

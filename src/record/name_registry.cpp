@@ -38,7 +38,7 @@ struct NameRegistry {
 };
 
 // Never destroyed: threads may intern during static destruction.
-NameRegistry& registry() {
+NameRegistry& name_registry() {
     static NameRegistry* instance = new NameRegistry;
     return *instance;
 }
@@ -60,7 +60,7 @@ void keep(const NameEntry& entry, base::RingNames& place) {
 } // namespace
 
 Name intern_name(std::string_view name, Category category) {
-    NameRegistry& r = registry();
+    NameRegistry& r = name_registry();
     const std::lock_guard<std::mutex> lock(r.mutex);
     const std::string key(name.substr(0, longest_name));
     if (const auto found = r.by_name.find(key); found != r.by_name.end()) {
@@ -81,10 +81,10 @@ Name intern_name(std::string_view name, Category category) {
     return Name(id);
 }
 
-std::uint64_t refused_names() { return registry().refused.load(std::memory_order_relaxed); }
+std::uint64_t refused_names() { return name_registry().refused.load(std::memory_order_relaxed); }
 
 std::vector<NameEntry> names_from(std::uint16_t first_id) {
-    NameRegistry& r = registry();
+    NameRegistry& r = name_registry();
     const std::lock_guard<std::mutex> lock(r.mutex);
     std::vector<NameEntry> result;
     for (const NameEntry& entry : r.entries) {
@@ -95,10 +95,10 @@ std::vector<NameEntry> names_from(std::uint16_t first_id) {
     return result;
 }
 
-std::uint16_t names_end() { return registry().end.load(std::memory_order_acquire); }
+std::uint16_t names_end() { return name_registry().end.load(std::memory_order_acquire); }
 
 void keep_names_in(base::RingNames& place) {
-    NameRegistry& r = registry();
+    NameRegistry& r = name_registry();
     const std::lock_guard<std::mutex> lock(r.mutex);
     for (const NameEntry& entry : r.entries) {
         if (entry.id >= first_interned_id) {
@@ -109,21 +109,21 @@ void keep_names_in(base::RingNames& place) {
 }
 
 void forget_names_in(base::RingNames& place) {
-    NameRegistry& r = registry();
+    NameRegistry& r = name_registry();
     const std::lock_guard<std::mutex> lock(r.mutex);
     r.places.erase(std::remove(r.places.begin(), r.places.end(), &place), r.places.end());
 }
 
 void names_written(base::RingNames& place, std::uint16_t end) {
-    NameRegistry& r = registry();
+    NameRegistry& r = name_registry();
     const std::lock_guard<std::mutex> lock(r.mutex);
     if (r.end.load(std::memory_order_relaxed) == end) {
         place.used.store(0, std::memory_order_release);
     }
 }
 
-void lock_names() { registry().mutex.lock(); }
-void unlock_names() { registry().mutex.unlock(); }
+void lock_names() { name_registry().mutex.lock(); }
+void unlock_names() { name_registry().mutex.unlock(); }
 
 } // namespace plumb::record
 

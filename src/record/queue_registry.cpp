@@ -17,7 +17,7 @@ struct QueueRegistry {
 };
 
 // Never destroyed: a drain thread may still look a queue up while the process exits.
-QueueRegistry& registry() {
+QueueRegistry& queue_registry() {
     static QueueRegistry& only = *new QueueRegistry;
     return only;
 }
@@ -25,24 +25,24 @@ QueueRegistry& registry() {
 } // namespace
 
 std::uint32_t register_queue(QueueTimer& timer, std::string name) {
-    const std::lock_guard<std::mutex> lock(registry().mutex);
-    const std::uint32_t track = registry().next++;
-    registry().queues.emplace(track, RegisteredQueue{&timer, std::move(name)});
-    registry().any.store(true, std::memory_order_relaxed); // says only that looking is worth it
+    const std::lock_guard<std::mutex> lock(queue_registry().mutex);
+    const std::uint32_t track = queue_registry().next++;
+    queue_registry().queues.emplace(track, RegisteredQueue{&timer, std::move(name)});
+    queue_registry().any.store(true, std::memory_order_relaxed); // says only that looking is worth it
     return track;
 }
 
 std::uint32_t new_process_track() {
-    const std::lock_guard<std::mutex> lock(registry().mutex);
-    return registry().next++;
+    const std::lock_guard<std::mutex> lock(queue_registry().mutex);
+    return queue_registry().next++;
 }
 
-bool any_registered_queue() noexcept { return registry().any.load(std::memory_order_relaxed); }
+bool any_registered_queue() noexcept { return queue_registry().any.load(std::memory_order_relaxed); }
 
 std::optional<RegisteredQueue> find_queue(std::uint32_t track) {
-    const std::lock_guard<std::mutex> lock(registry().mutex);
-    const auto found = registry().queues.find(track);
-    return found == registry().queues.end() ? std::nullopt : std::optional(found->second);
+    const std::lock_guard<std::mutex> lock(queue_registry().mutex);
+    const auto found = queue_registry().queues.find(track);
+    return found == queue_registry().queues.end() ? std::nullopt : std::optional(found->second);
 }
 
 } // namespace plumb::record

@@ -30,7 +30,7 @@ struct ThreadRegistry {
     pthread_key_t key{};
 };
 
-ThreadRegistry& registry();
+ThreadRegistry& thread_registry();
 
 void end_thread(void* value) {
     thread_ending = true;
@@ -47,8 +47,8 @@ void end_thread(void* value) {
 }
 
 void before_fork() {
-    registry().mutex.lock();
-    for (ForkListener* listener : registry().listeners) {
+    thread_registry().mutex.lock();
+    for (ForkListener* listener : thread_registry().listeners) {
         listener->before_fork();
     }
     lock_names(); // last: a drain takes it while it holds what its listener waits for
@@ -56,10 +56,10 @@ void before_fork() {
 
 void after_fork_in_parent() {
     unlock_names();
-    for (ForkListener* listener : registry().listeners) {
+    for (ForkListener* listener : thread_registry().listeners) {
         listener->in_parent();
     }
-    registry().mutex.unlock();
+    thread_registry().mutex.unlock();
 }
 
 void after_fork_in_child() {
@@ -68,16 +68,16 @@ void after_fork_in_child() {
         slot = detail::ThreadSlot{};
     }
     thread_rings = nullptr; // leaked on purpose: its rings are the parent's
-    pthread_setspecific(registry().key, nullptr);
+    pthread_setspecific(thread_registry().key, nullptr);
     unlock_names();
-    for (ForkListener* listener : registry().listeners) {
+    for (ForkListener* listener : thread_registry().listeners) {
         listener->in_child();
     }
-    registry().mutex.unlock();
+    thread_registry().mutex.unlock();
 }
 
 // Never destroyed: threads may end during static destruction.
-ThreadRegistry& registry() {
+ThreadRegistry& thread_registry() {
     static ThreadRegistry* instance = [] {
         auto* r = new ThreadRegistry;
         pthread_key_create(&r->key, end_thread);
@@ -90,13 +90,13 @@ ThreadRegistry& registry() {
 } // namespace
 
 void add_fork_listener(ForkListener& listener) {
-    ThreadRegistry& r = registry();
+    ThreadRegistry& r = thread_registry();
     const std::lock_guard<std::mutex> lock(r.mutex);
     r.listeners.push_back(&listener);
 }
 
 void remove_fork_listener(ForkListener& listener) {
-    ThreadRegistry& r = registry();
+    ThreadRegistry& r = thread_registry();
     const std::lock_guard<std::mutex> lock(r.mutex);
     r.listeners.erase(std::remove(r.listeners.begin(), r.listeners.end(), &listener), r.listeners.end());
 }
@@ -104,7 +104,7 @@ void remove_fork_listener(ForkListener& listener) {
 void remember_ring(const std::shared_ptr<Ring>& ring) {
     if (thread_rings == nullptr) {
         thread_rings = new ThreadRings;
-        pthread_setspecific(registry().key, thread_rings);
+        pthread_setspecific(thread_registry().key, thread_rings);
     }
     // A ring nobody else holds belonged to a profiler that is gone.
     thread_rings->erase(std::remove_if(thread_rings->begin(), thread_rings->end(),

@@ -10,7 +10,7 @@
 namespace plumb::recording {
 namespace {
 
-constexpr int compression_level = 1;
+constexpr int check_compression_level = 1;
 constexpr std::size_t size_head = sizeof(std::uint32_t); // before a zstd frame
 constexpr std::size_t place_size = 38;
 constexpr std::size_t values_size = 56;
@@ -255,7 +255,7 @@ Codec CheckEncoder::pack(const Bytes& entries, Bytes& to) {
         // No room for more than the plain bytes: zstd then gives up, and they are stored.
         const std::size_t packed =
             ZSTD_compressCCtx(zstd_, to.data() + start + size_head, entries.size() - size_head - 1, entries.data(),
-                              entries.size(), compression_level);
+                              entries.size(), check_compression_level);
         if (ZSTD_isError(packed) == 0 && entries.size() <= check_unfolding * (packed + size_head)) {
             store_le(to.data() + start, static_cast<std::uint32_t>(entries.size()));
             to.resize(start + size_head + packed);

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t site_size = 16;
 constexpr std::uint32_t site_leaf = 1;
 constexpr std::uint32_t site_lap = 2;
-constexpr char others[] = "others";
+constexpr char other_types[] = "others";
 
 // Field numbers, append-only.
 enum GraphField : std::uint16_t {
@@ -107,7 +107,7 @@ void cut(std::vector<NamedCount>& list, std::size_t most) {
             rest += list[i].second;
         }
         list.resize(most - 1);
-        list.emplace_back(others, rest);
+        list.emplace_back(other_types, rest);
     }
     for (auto& [name, count] : list) {
         cut(name);
@@ -116,7 +116,7 @@ void cut(std::vector<NamedCount>& list, std::size_t most) {
 
 void cut(std::vector<GraphNodeChange>& list) {
     if (list.size() > most_graph_entries) {
-        GraphNodeChange rest{others, 0, 0};
+        GraphNodeChange rest{other_types, 0, 0};
         for (std::size_t i = most_graph_entries - 1; i < list.size(); ++i) {
             rest.before += list[i].before;
             rest.after += list[i].after;

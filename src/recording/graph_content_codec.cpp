@@ -14,17 +14,17 @@ constexpr std::size_t node_size = 12;
 constexpr std::size_t edge_size = 8;
 constexpr std::uint32_t kind_shaped = 1;
 constexpr std::uint32_t most_types = 32; // kinds without a name, one for each type
-constexpr char others[] = "others";
+constexpr char other_kinds[] = "others";
 
 // Field numbers, append-only.
 enum ContentField : std::uint16_t {
-    field_key = 1,
-    field_number = 2,
-    field_kind = 3,
-    field_nodes = 4,
-    field_edges = 5,
-    field_nodes_left_out = 6,
-    field_edges_left_out = 7,
+    content_key = 1,
+    content_number = 2,
+    content_kind = 3,
+    content_nodes = 4,
+    content_edges = 5,
+    content_nodes_left_out = 6,
+    content_edges_left_out = 7,
 };
 
 bool same_kind(const CapturedKind& a, const CapturedKind& b) {
@@ -59,7 +59,7 @@ void cut_kinds(GraphContent& content) {
         if (fresh) {
             CapturedKind& made = kept.emplace_back();
             made.type = type;
-            made.name = others;
+            made.name = other_kinds;
         }
         return found->second;
     };
@@ -72,7 +72,7 @@ void cut_kinds(GraphContent& content) {
 }
 
 void encode_kind(const CapturedKind& kind, FieldWriter& fields) {
-    fields.made(field_kind, [&kind](Bytes& to) {
+    fields.made(content_kind, [&kind](Bytes& to) {
         append_le(to, kind.type);
         append_le(to, kind.shaped ? kind_shaped : 0u);
         for (const auto& extent : {kind.grid, kind.block}) {
@@ -117,27 +117,27 @@ bool each_item(std::string_view content, std::size_t size, std::size_t most, Tak
 
 bool take_field(const Field& field, ContentEntry& entry, GraphContent& to) {
     switch (field.number) {
-    case field_key:
+    case content_key:
         entry.key = field.as_number();
         return field.content.size() == 8;
-    case field_number:
+    case content_number:
         entry.number = field.as_number();
         return true;
-    case field_nodes_left_out:
+    case content_nodes_left_out:
         to.nodes_left_out = field.as_number();
         return true;
-    case field_edges_left_out:
+    case content_edges_left_out:
         to.edges_left_out = field.as_number();
         return true;
-    case field_kind:
+    case content_kind:
         return to.kinds.size() < most_captured_kinds && decode_kind(field.content, to.kinds.emplace_back());
-    case field_nodes:
+    case content_nodes:
         to.nodes.reserve(std::min(field.content.size() / node_size, most_captured_nodes));
         return each_item(field.content, node_size, most_captured_nodes - to.nodes.size(), [&to](const std::byte* at) {
             to.nodes.push_back(
                 {load_le<std::uint32_t>(at), load_le<std::uint32_t>(at + 4), load_le<std::uint32_t>(at + 8)});
         });
-    case field_edges:
+    case content_edges:
         to.edges.reserve(std::min(field.content.size() / edge_size, most_captured_edges));
         return each_item(field.content, edge_size, most_captured_edges - to.edges.size(), [&to](const std::byte* at) {
             to.edges.emplace_back(load_le<std::uint32_t>(at), load_le<std::uint32_t>(at + 4));
@@ -204,29 +204,29 @@ void encode(const ContentEntry& from, Bytes& to) {
     const GraphContent& content = *from.content;
     to.reserve(to.size() + encoded_size(content) + 1024);
     FieldWriter fields(to);
-    fields.number(field_key, from.key);
-    fields.number(field_number, from.number);
+    fields.number(content_key, from.key);
+    fields.number(content_number, from.number);
     for (const CapturedKind& kind : content.kinds) {
         encode_kind(kind, fields);
     }
-    fields.made(field_nodes, [&content](Bytes& bytes) {
+    fields.made(content_nodes, [&content](Bytes& bytes) {
         for (const CapturedNode& node : content.nodes) {
             append_le(bytes, node.kind);
             append_le(bytes, node.site_plus_one);
             append_le(bytes, node.parent_plus_one);
         }
     });
-    fields.made(field_edges, [&content](Bytes& bytes) {
+    fields.made(content_edges, [&content](Bytes& bytes) {
         for (const auto& [source, target] : content.edges) {
             append_le(bytes, source);
             append_le(bytes, target);
         }
     });
     if (content.nodes_left_out != 0) {
-        fields.number(field_nodes_left_out, content.nodes_left_out);
+        fields.number(content_nodes_left_out, content.nodes_left_out);
     }
     if (content.edges_left_out != 0) {
-        fields.number(field_edges_left_out, content.edges_left_out);
+        fields.number(content_edges_left_out, content.edges_left_out);
     }
 }
 
@@ -239,7 +239,7 @@ bool decode(const std::byte* data, std::size_t size, ContentEntry& to) {
         if (!take_field(field, to, content)) {
             return false;
         }
-        has_key = has_key || field.number == field_key;
+        has_key = has_key || field.number == content_key;
     }
     if (!reader.intact() || !has_key || !holds(content)) {
         return false;

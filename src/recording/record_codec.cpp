@@ -22,7 +22,7 @@ constexpr std::size_t plane_head = 5; // mode, length
 /// Below this a zstd frame costs more than it saves.
 constexpr std::size_t least_compressed = 48;
 /// Level 1: higher levels gain a few per cent on noise at several times the cost.
-constexpr int compression_level = 1;
+constexpr int record_compression_level = 1;
 /// Chunks this large come from threads that fill their rings fast: there the drain's time counts more than bytes. Half
 /// the time at twice the bytes (tiny-llama: 12 ns and 4.1 bytes per record or scope, against 22 ns and 2.2 bytes).
 constexpr std::size_t busy_chunk = 8192;
@@ -78,7 +78,7 @@ struct RecordEncoder::Columns {
         if (!constant && compress && !resting && count >= least_compressed) {
             // No room for more than the plain bytes: zstd then gives up, and they are stored.
             const std::size_t packed = ZSTD_compressCCtx(zstd, to.data() + at + plane_head, count - 1, plane.data(),
-                                                         count, busy ? busy_level : compression_level);
+                                                         count, busy ? busy_level : record_compression_level);
             if (ZSTD_isError(packed) == 0) {
                 mode = plane_zstd;
                 length = packed;

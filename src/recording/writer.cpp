@@ -23,7 +23,7 @@ namespace {
 
 /// Rows of more graph keys than this are written in full each time, and a bounded recording forgets them.
 constexpr std::size_t most_graphs_known = 16384;
-constexpr std::size_t most_off_cpu_samples = 4096; // of a bounded recording
+constexpr std::size_t most_bounded_off_cpu_samples = 4096; // of a bounded recording
 /// Rows and tiles that later ones replaced may take this much of a bounded recording, or this share of max_size=.
 constexpr std::uint64_t most_stale_bytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t stale_share = 8;
@@ -431,7 +431,7 @@ Status Writer::State::shorten_to(double share) {
     append_entries(bytes, header(ChunkType::tracks, 0), tracks);
     append_entries(bytes, header(ChunkType::names, 0), names);
     append_entries(bytes, header(ChunkType::clock_pairs, 0), clock_pairs);
-    thin_out(off_cpu, most_off_cpu_samples);
+    thin_out(off_cpu, most_bounded_off_cpu_samples);
     append_entries(bytes, header(ChunkType::off_cpu, 0), off_cpu);
     append_entries(bytes, header(ChunkType::descriptions, 0), descriptions);
     append_entries(bytes, header(ChunkType::counters, 0), counters);

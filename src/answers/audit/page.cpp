@@ -11,7 +11,6 @@ using namespace page;
 
 constexpr std::size_t name_columns = 40;
 constexpr std::size_t most_leftovers = 8;
-constexpr double ns_per_us = 1e3;
 
 std::string percent(const Figure& figure, int decimals = 1) { return figure_text(figure, 0.01, decimals); }
 std::string signed_percent(const Figure& figure) { return signed_figure_text(figure, 0.01, 1); }

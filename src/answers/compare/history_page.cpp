@@ -12,7 +12,7 @@ namespace {
 using namespace page;
 using Runs = std::vector<std::optional<double>>;
 
-constexpr std::size_t name_columns = 40;
+constexpr std::size_t history_columns = 40;
 constexpr std::size_t beside_the_plot = 72;
 
 std::string time_text(std::int64_t realtime_ns) {
@@ -87,7 +87,7 @@ void add_phase(Page& page, const History& history, Phase phase, std::size_t colu
             change.value = *ends.last / *ends.first - 1;
         }
         const std::string name = row.subject == CompareSubject::step ? "step" : row.name;
-        table.add_row({printable(name, name_columns) + (row.device ? " (device)" : ""), microseconds(*ends.first),
+        table.add_row({printable(name, history_columns) + (row.device ? " (device)" : ""), microseconds(*ends.first),
                        microseconds(*ends.last), percent_text(change), microseconds(ends.least),
                        microseconds(ends.most), plot(row.runs_ns, columns)});
     }

@@ -10,7 +10,7 @@ namespace {
 
 using namespace page;
 
-constexpr std::size_t name_columns = 80;
+constexpr std::size_t node_columns = 80;
 constexpr std::size_t deepest_indent = 40; // levels below stand at this one
 
 std::string us(std::int64_t ns) { return fixed(static_cast<double>(ns) / 1e3, 1); }
@@ -40,7 +40,7 @@ std::string shape_text(const LaunchShape& shape) {
 /// In quotes as Graphviz reads them: every backslash and quote escaped, nothing else special.
 std::string quoted(const std::string& text) {
     std::string out = "\"";
-    for (const char c : printable(text, name_columns)) {
+    for (const char c : printable(text, node_columns)) {
         if (c == '"' || c == '\\') {
             out += '\\';
         }
@@ -92,7 +92,7 @@ std::string render_tree(const ExecGraph& graph, const PathAnalysis& analysis) {
         const GraphNode& node = graph[id];
         out.append(2 * std::min(depth, deepest_indent), ' ');
         out += on_path[id] ? "* " : "  ";
-        out += printable(graph.name_of(id), name_columns);
+        out += printable(graph.name_of(id), node_columns);
         out += std::string("  ") + word_of(node.kind) + (node.device ? " on the device" : "") + "  " + time_of(node) +
                ", slack " + us(analysis.slack_ns[id]) + " us";
         if (const LaunchShape* shape = graph.launch_of(id); shape != nullptr) {

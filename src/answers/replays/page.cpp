@@ -10,8 +10,6 @@ namespace {
 using namespace page;
 
 constexpr std::size_t name_columns = 120;
-constexpr double ns_per_us = 1e3;
-constexpr double ns_per_ms = 1e6;
 constexpr double bytes_per_mib = 1048576;
 
 using Counts = ReplayRow::Counts;

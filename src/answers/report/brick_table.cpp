@@ -47,8 +47,6 @@ struct FigureColumn {
     bool always; // else only where some row has a value
 };
 
-constexpr double ns_per_us = 1e3;
-constexpr double ns_per_ms = 1e6;
 constexpr double per_cent = 0.01;
 
 const FigureColumn time_columns[] = {

@@ -11,8 +11,7 @@ using namespace page;
 
 namespace {
 
-constexpr double ns_per_us = 1e3;
-constexpr std::size_t name_columns = 20;
+constexpr std::size_t layer_columns = 20;
 constexpr std::size_t cell_gap = 3;
 
 struct LayerCells {
@@ -28,7 +27,7 @@ LayerCells cells_of(const Report& report, Phase phase) {
         if (row.key.phase != phase || !row.key.layer || row.time.count == 0) {
             continue;
         }
-        const std::string name = printable(row.key.name, name_columns) + (row.lap ? " ~" : "");
+        const std::string name = printable(row.key.name, layer_columns) + (row.lap ? " ~" : "");
         found.layers.insert(*row.key.layer);
         found.totals[name] += row.time.total_ns;
         found.cells.emplace(std::pair(name, *row.key.layer), &row);

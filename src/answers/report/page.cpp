@@ -17,8 +17,6 @@ using namespace answers;
 using namespace page;
 
 constexpr std::string_view bullet = " \xC2\xB7 ";
-constexpr double ns_per_us = 1e3;
-constexpr double ns_per_ms = 1e6;
 
 constexpr Phase phase_order[] = {Phase::decode, Phase::prefill, Phase::mixed, Phase::none};
 

@@ -7,12 +7,6 @@ namespace plumb::answers {
 
 using namespace page;
 
-namespace {
-
-constexpr double ns_per_ms = 1e6;
-
-} // namespace
-
 std::string plural(std::uint64_t count, std::string_view word) {
     return grouped(count) + " " + std::string(word) + (count == 1 ? "" : "s");
 }

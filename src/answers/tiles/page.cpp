@@ -16,8 +16,6 @@ constexpr std::size_t name_columns = 26;
 constexpr std::size_t row_columns = 9; // "row 12345678" is cut to its number
 constexpr std::size_t most_rows = 64;
 constexpr std::size_t most_cols = 512;
-constexpr double ns_per_us = 1e3;
-constexpr double ns_per_ms = 1e6;
 constexpr double step = 0.25; // of the median, for each shade
 
 std::string name_cell(const std::string& name) { return name.empty() ? "(no brick)" : printable(name, name_columns); }

@@ -9,7 +9,7 @@ namespace {
 
 using namespace page;
 
-constexpr std::size_t name_columns = 40;
+constexpr std::size_t thread_columns = 40;
 constexpr std::size_t most_threads = 8;
 
 /// Of a step of the mean length, where the samples cover them only for a part.
@@ -29,7 +29,7 @@ void add_off_cpu(Page& page, const WallPhase& phase) {
     TextTable table({"why off the CPU, us per step"}, {"on a CPU", "run queue", "blocked", "migrations"});
     for (std::size_t i = 0; i < std::min(causes.threads.size(), most_threads); ++i) {
         const OffCpuThread& thread = causes.threads[i];
-        table.add_row({printable(thread.name, name_columns), per_step(thread.on_cpu_ns, phase),
+        table.add_row({printable(thread.name, thread_columns), per_step(thread.on_cpu_ns, phase),
                        per_step(thread.run_queue_ns, phase), per_step(thread.blocked_ns, phase),
                        page.figure("migrations", thread.migrations, 1, 0)});
     }

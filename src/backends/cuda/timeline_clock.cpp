@@ -15,7 +15,7 @@ constexpr std::int64_t pair_limit_ns = 60'000; // of one try
 constexpr int pair_tries = 3;
 constexpr double near_ns = 2.4e8; // of an anchor: a float of milliseconds still tells ticks of 32 ns apart
 
-Error pending(const char* what) { return {ErrorCode::pending, what}; }
+Error no_answer_yet(const char* what) { return {ErrorCode::pending, what}; }
 
 } // namespace
 
@@ -148,7 +148,7 @@ Result<DeviceClockPair> Timeline::read_pair() noexcept {
         return event.error();
     }
     // Each try overwrites the event, so it is placed before the next.
-    Result<DeviceClockPair> best = pending("no try yet");
+    Result<DeviceClockPair> best = no_answer_yet("no try yet");
     double best_at = 0;
     for (int attempt = 0; attempt < pair_tries; ++attempt) {
         Result<DeviceClockPair> pair = try_pair(*event);
@@ -189,7 +189,8 @@ Result<DeviceClockPair> Timeline::clock_pair() noexcept {
 Result<HostPlace> Timeline::to_host(std::uint64_t ticks) noexcept {
     const std::lock_guard lock(anchor_mutex_);
     const std::optional<HostPlace> place = line_.place(ticks);
-    return place ? Result<HostPlace>(*place) : Result<HostPlace>(pending("no clock pair was read yet; ask later"));
+    return place ? Result<HostPlace>(*place)
+                 : Result<HostPlace>(no_answer_yet("no clock pair was read yet; ask later"));
 }
 
 // --- Empty pairs ---

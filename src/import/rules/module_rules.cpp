@@ -75,7 +75,7 @@ bool has(const std::vector<std::string_view>& bricks, std::string_view brick) {
     return std::find(bricks.begin(), bricks.end(), brick) != bricks.end();
 }
 
-std::optional<std::uint32_t> number(std::string_view digits) {
+std::optional<std::uint32_t> layer_in_path(std::string_view digits) {
     std::uint32_t value = 0;
     const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     return !digits.empty() && read.ec == std::errc() && read.ptr == digits.data() + digits.size() ? std::optional(value)
@@ -108,13 +108,13 @@ std::optional<LayerOfModel> layer_of_modules(std::span<const std::string_view> p
     for (std::size_t i = 0; i < path.size(); ++i) {
         const std::string_view kind = without_number(path[i]);
         if (kind.size() < path[i].size() && (kind.ends_with("Layer") || kind.ends_with("Block"))) {
-            if (const auto layer = number(path[i].substr(kind.size() + 1))) {
+            if (const auto layer = layer_in_path(path[i].substr(kind.size() + 1))) {
                 return LayerOfModel{kind, *layer};
             }
         }
         const bool list = std::find(std::begin(lists), std::end(lists), path[i]) != std::end(lists);
         if (list && i + 1 < path.size()) {
-            if (const auto layer = number(path[i + 1])) {
+            if (const auto layer = layer_in_path(path[i + 1])) {
                 return LayerOfModel{kind, *layer};
             }
         }

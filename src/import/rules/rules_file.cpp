@@ -9,7 +9,7 @@ namespace plumb::imported {
 namespace {
 
 constexpr std::size_t most_rules = 4096;
-constexpr std::size_t longest_brick = 64;
+constexpr std::size_t longest_brick_word = 64;
 
 /// An empty sentence where the line is a rule.
 std::string read_line(std::string_view line, RuleLine& into) {
@@ -55,16 +55,16 @@ std::string_view rest_of_rule(std::string_view line) {
 }
 
 std::string quoted_word(std::string_view word) {
-    std::string text = base::valid_utf8(word.substr(0, longest_brick));
+    std::string text = base::valid_utf8(word.substr(0, longest_brick_word));
     std::replace_if(
         text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
     return '"' + text + '"';
 }
 
 bool is_brick_word(std::string_view word) {
-    return !word.empty() && word.size() <= longest_brick && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-    });
+    return !word.empty() && word.size() <= longest_brick_word &&
+           std::all_of(word.begin(), word.end(),
+                       [](unsigned char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
 }
 
 Status each_rule(std::string_view text, const std::string& file, const ReadRule& read) {
