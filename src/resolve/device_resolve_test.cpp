@@ -15,8 +15,8 @@ namespace plumb::resolve {
 namespace {
 
 using planted::Tape;
+using planted::us;
 
-constexpr std::int64_t us = 1'000;
 constexpr std::uint32_t host = 1, queue = 0x80000001, graph_track = 0x80000002;
 
 struct Collected {

@@ -16,18 +16,18 @@ namespace plumb::resolve {
 namespace {
 
 using planted::Tape;
+using planted::us;
 
-constexpr std::int64_t us = 1'000;
-constexpr std::uint32_t host = 1, other_host = 2, queue = 0x80000001, other_queue = 0x80000002;
+constexpr std::uint32_t first_host = 1, other_host = 2, first_queue = 0x80000001, other_queue = 0x80000002;
 constexpr Brick brick = Brick::attention;
 
 /// An engine whose n-th launch begins at n us.
 class Engine {
   public:
     explicit Engine(bool tells = true) : tells_(tells) {
-        source.track(host);
+        source.track(first_host);
         source.track(other_host, "other");
-        for (const std::uint32_t id : {queue, other_queue}) {
+        for (const std::uint32_t id : {first_queue, other_queue}) {
             recording::TrackInfo info;
             info.id = id;
             info.kind = recording::TrackKind::device_queue;
@@ -36,19 +36,19 @@ class Engine {
             source.device_track(info);
         }
     }
-    NodeKey launch(std::uint32_t thread = host, std::uint32_t to = queue, Name name = brick) {
+    NodeKey launch(std::uint32_t thread = first_host, std::uint32_t to = first_queue, Name name = brick) {
         const std::int64_t begin = ++launched * us;
         return source.submit_scope(thread, name, to, begin, begin + us / 2);
     }
     /// In the recording nothing is left of it.
-    NodeKey lost_launch(std::uint32_t thread = host) {
+    NodeKey lost_launch(std::uint32_t thread = first_host) {
         ++launched;
         const NodeKey key{thread, source.written(thread) + 1};
         source.lose(thread, 2);
         return key;
     }
-    void ran(NodeKey cause, std::uint32_t where = queue, Name name = brick) {
-        source.deliver(host); // a writer writes no scope before its launch
+    void ran(NodeKey cause, std::uint32_t where = first_queue, Name name = brick) {
+        source.deliver(first_host); // a writer writes no scope before its launch
         source.deliver(other_host);
         if (tells_) {
             source.cause(where, cause);
@@ -69,7 +69,7 @@ class Engine {
                 const Launch& launch = batch.launches[sample.launch];
                 EXPECT_EQ(launch.end_ns - launch.begin_ns, us / 2);
                 all.push_back((launch.inferred ? "?" : "") + std::to_string(launch.begin_ns / us) +
-                              (launch.track == host ? "" : " of another"));
+                              (launch.track == first_host ? "" : " of another"));
             }
         });
         EXPECT_TRUE(read.ok());
@@ -110,10 +110,10 @@ TEST(Launches, a_lost_record_of_the_device_unlinks_its_scope_and_no_other) {
     Engine engine;
     std::vector<NodeKey> made{engine.launch(), engine.launch(), engine.launch(), engine.launch()};
     engine.ran(made[0]);
-    engine.source.lose(queue, 4); // the second scope, with what stands around it
-    engine.source.cause(queue, made[2]);
-    engine.source.lose(queue, 1); // the context of the third
-    engine.source.device_scope(queue, brick, 0, 3, 800 * us, 801 * us);
+    engine.source.lose(first_queue, 4); // the second scope, with what stands around it
+    engine.source.cause(first_queue, made[2]);
+    engine.source.lose(first_queue, 1); // the context of the third
+    engine.source.device_scope(first_queue, brick, 0, 3, 800 * us, 801 * us);
     engine.ran(made[3]);
     EXPECT_EQ(engine.links(), (Links{"1", "-", "4"}))
         << "what stood before the gap says nothing about what is behind it";
@@ -121,8 +121,8 @@ TEST(Launches, a_lost_record_of_the_device_unlinks_its_scope_and_no_other) {
 
 TEST(Launches, two_threads_that_launch_on_one_queue_are_told_apart) {
     Engine engine;
-    const NodeKey a = engine.launch(host), b = engine.launch(other_host), c = engine.launch(other_host),
-                  d = engine.launch(host);
+    const NodeKey a = engine.launch(first_host), b = engine.launch(other_host), c = engine.launch(other_host),
+                  d = engine.launch(first_host);
     for (const NodeKey& key : {b, a, d, c}) {
         engine.ran(key);
     }
@@ -133,7 +133,7 @@ TEST(Launches, scopes_that_are_written_in_another_order_keep_their_launches) {
     Engine engine;
     std::vector<NodeKey> made;
     for (int i = 0; i < 4; ++i) {
-        made.push_back(engine.launch(host, i % 2 == 0 ? queue : other_queue));
+        made.push_back(engine.launch(first_host, i % 2 == 0 ? first_queue : other_queue));
     }
     engine.ran(made[2]); // a command buffer that was submitted first
     engine.ran(made[0]);
@@ -146,7 +146,7 @@ TEST(Launches, a_scope_that_does_not_tell_gets_none_where_others_do) {
     Engine engine;
     const NodeKey a = engine.launch(), b = engine.launch();
     engine.ran(a);
-    engine.source.device_scope(queue, brick, 0, 3, 800 * us, 801 * us);
+    engine.source.device_scope(first_queue, brick, 0, 3, 800 * us, 801 * us);
     engine.ran(b);
     EXPECT_EQ(engine.links(), (Links{"1", "-", "2"}));
 }
@@ -155,10 +155,10 @@ TEST(Launches, what_contradicts_its_launch_is_not_linked) {
     Engine engine;
     const NodeKey a = engine.launch(), b = engine.launch(), c = engine.launch();
     engine.ran(a, other_queue);
-    engine.ran(b, queue, Brick::rms_norm);
-    engine.ran({host, c.sequence - 1}); // no launch, but the record before it
+    engine.ran(b, first_queue, Brick::rms_norm);
+    engine.ran({first_host, c.sequence - 1}); // no launch, but the record before it
     engine.ran({77, c.sequence});
-    engine.ran({host, ~std::uint64_t{0}});
+    engine.ran({first_host, ~std::uint64_t{0}});
     engine.ran(c);
     engine.ran(c); // a launch begins one scope
     EXPECT_EQ(engine.links(), (Links{"-", "-", "-", "-", "3", "-", "-"})) << "the other queue comes last";
@@ -166,8 +166,8 @@ TEST(Launches, what_contradicts_its_launch_is_not_linked) {
 
 TEST(Launches, a_launch_without_a_time_is_none) {
     Engine engine;
-    engine.source.raw(host, {1, pack(RecordKind::device_scope, Name(brick).id, queue)});
-    engine.ran({host, 0});
+    engine.source.raw(first_host, {1, pack(RecordKind::device_scope, Name(brick).id, first_queue)});
+    engine.ran({first_host, 0});
     EXPECT_EQ(engine.links(), Links{"-"});
 }
 
@@ -176,14 +176,14 @@ TEST(Launches, a_linked_replay_begins_many_scopes_and_another_one_none) {
     Engine engine;
     const auto replay = [&](std::uint16_t flags) {
         const std::int64_t begin = ++engine.launched * us;
-        return engine.source.launch(host, 64, flags, queue, begin, begin + us / 2);
+        return engine.source.launch(first_host, 64, flags, first_queue, begin, begin + us / 2);
     };
     const NodeKey first = replay(launch_linked), plain = replay(0), second = replay(launch_linked | launch_gapless);
     const NodeKey eager = engine.launch();
     engine.ran(first);
     engine.ran(second, other_queue);
     engine.ran(plain);
-    engine.ran(first, queue, Brick::rms_norm);
+    engine.ran(first, first_queue, Brick::rms_norm);
     engine.ran(eager);
     engine.ran(first, other_queue);
     EXPECT_EQ(engine.links(), (Links{"1", "-", "1", "4", "3", "1"})) << "the other queue comes last";
@@ -194,27 +194,27 @@ TEST(Launches, the_latest_replays_are_remembered) {
     Submission made;
     made.timed = made.graph = true;
     made.flags = launch_linked;
-    made.track = host;
+    made.track = first_host;
     for (std::uint64_t i = 0; i <= Launches::max_replays; ++i) {
         made.begin_ns = static_cast<std::int64_t>(i);
         launches.submitted(made, i);
     }
-    EXPECT_FALSE(launches.of({}, Cause{host, 0}));
-    EXPECT_EQ(launches.of({}, Cause{host, 1})->begin_ns, 1);
-    EXPECT_TRUE(launches.of({}, Cause{host, 1})->replay);
+    EXPECT_FALSE(launches.of({}, Cause{first_host, 0}));
+    EXPECT_EQ(launches.of({}, Cause{first_host, 1})->begin_ns, 1);
+    EXPECT_TRUE(launches.of({}, Cause{first_host, 1})->replay);
 }
 
 TEST(Launches, of_a_recording_that_does_not_tell_they_are_inferred_by_name_and_layer_and_marked) {
     Engine engine(false);
     const NodeKey outside = engine.launch();
     (void)outside;
-    engine.source.context(host, 0, 3);
+    engine.source.context(first_host, 0, 3);
     for (const Name name : {Name(brick), Name(Brick::rms_norm), Name(brick)}) {
-        (void)engine.launch(host, queue, name);
+        (void)engine.launch(first_host, first_queue, name);
     }
     engine.ran({});
     engine.ran({});
-    engine.ran({}, queue, Brick::rms_norm);
+    engine.ran({}, first_queue, Brick::rms_norm);
     engine.ran({}, other_queue);
     EXPECT_EQ(engine.links(), (Links{"?2", "?4", "?3", "-"}));
 }
@@ -222,10 +222,10 @@ TEST(Launches, of_a_recording_that_does_not_tell_they_are_inferred_by_name_and_l
 TEST(Launches, numbers_are_those_of_what_something_on_a_device_may_come_from) {
     Engine engine;
     const NodeKey a = engine.launch();
-    engine.source.launch(host, 64, 0, queue, 2 * us, 3 * us);
-    engine.source.launch(host, 64, launch_instrumented, queue, 4 * us, 5 * us);
-    engine.source.launch(host, 64, launch_linked, queue, 6 * us, 7 * us);
-    engine.source.raw(host, {1, pack(RecordKind::device_scope, Name(brick).id, queue)});
+    engine.source.launch(first_host, 64, 0, first_queue, 2 * us, 3 * us);
+    engine.source.launch(first_host, 64, launch_instrumented, first_queue, 4 * us, 5 * us);
+    engine.source.launch(first_host, 64, launch_linked, first_queue, 6 * us, 7 * us);
+    engine.source.raw(first_host, {1, pack(RecordKind::device_scope, Name(brick).id, first_queue)});
     const NodeKey b = engine.launch();
     engine.ran(b);
     engine.ran(a);
@@ -247,23 +247,23 @@ TEST(Launches, what_waits_longest_is_given_up_first_and_memory_is_bounded) {
     Launches launches(true);
     Submission made;
     made.timed = true;
-    made.track = host;
-    made.queue = queue;
+    made.track = first_host;
+    made.queue = first_queue;
     made.name = Name(brick).id;
     Sample scope;
-    scope.track = queue;
+    scope.track = first_queue;
     scope.name = made.name;
     const std::uint64_t count = Launches::max_waiting + 1;
     for (std::uint64_t i = 0; i < count; ++i) {
         made.begin_ns = static_cast<std::int64_t>(i);
         launches.submitted(made, i);
     }
-    EXPECT_FALSE(launches.of(scope, Cause{host, 0}));
-    EXPECT_FALSE(launches.of(scope, Cause{host, Launches::max_waiting / 2 - 1}));
-    const auto kept = launches.of(scope, Cause{host, Launches::max_waiting / 2});
+    EXPECT_FALSE(launches.of(scope, Cause{first_host, 0}));
+    EXPECT_FALSE(launches.of(scope, Cause{first_host, Launches::max_waiting / 2 - 1}));
+    const auto kept = launches.of(scope, Cause{first_host, Launches::max_waiting / 2});
     ASSERT_TRUE(kept);
     EXPECT_EQ(kept->begin_ns, static_cast<std::int64_t>(Launches::max_waiting / 2));
-    EXPECT_TRUE(launches.of(scope, Cause{host, count - 1}));
+    EXPECT_TRUE(launches.of(scope, Cause{first_host, count - 1}));
 }
 
 } // namespace

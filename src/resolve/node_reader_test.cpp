@@ -13,18 +13,18 @@ namespace plumb::resolve {
 namespace {
 
 using planted::Tape;
+using planted::us;
 
-constexpr std::int64_t us = 1'000;
 constexpr Name gemm{300};
 
-struct Resolved {
+struct ResolvedNodes {
     std::vector<RecordedNode> nodes;
     std::vector<NodeDependency> dependencies;
     std::uint64_t incomplete = 0, unresolved = 0, samples = 0;
 };
 
-Resolved resolved(Tape& source) {
-    Resolved all;
+ResolvedNodes resolved_nodes(Tape& source) {
+    ResolvedNodes all;
     const auto done = resolve(
         source, {}, [](const StepTable&, const TrackTable&) {},
         [&all](const ResolvedBatch& batch) {
@@ -49,7 +49,7 @@ TEST(NodeReader, a_kernel_has_step_layer_shape_time_and_work) {
     const NodeKey key = source.kernel(1, gemm, 10 * us, 30 * us, 77, {8, 4, 2}, {128, 2}, 4096, flag_work);
     source.layer_end(1, 3, 5 * us, 40 * us);
     source.step_end(1, Phase::decode, 0, 50 * us);
-    const Resolved all = resolved(source);
+    const ResolvedNodes all = resolved_nodes(source);
     ASSERT_EQ(all.nodes.size(), 1u);
     const RecordedNode& node = all.nodes[0];
     EXPECT_EQ(node.key, key);
@@ -73,7 +73,7 @@ TEST(NodeReader, what_was_only_told_has_no_duration) {
     source.track(1);
     source.kernel(1, gemm, 10 * us);
     source.task(1, gemm, 3, 2, 5000, 20 * us);
-    const Resolved all = resolved(source);
+    const ResolvedNodes all = resolved_nodes(source);
     ASSERT_EQ(all.nodes.size(), 2u);
     EXPECT_FALSE(all.nodes[0].timed);
     EXPECT_FALSE(all.nodes[1].timed);
@@ -90,7 +90,7 @@ TEST(NodeReader, M4_a_duration_of_more_than_40_bits_belongs_to_its_node_and_keep
     }
     source.raw(1, {payload_mask + 5, pack(RecordKind::long_value)});
     source.raw(1, {Tape::at(0), pack(RecordKind::transfer, 1, payload_mask)});
-    const Resolved all = resolved(source);
+    const ResolvedNodes all = resolved_nodes(source);
     ASSERT_EQ(all.nodes.size(), 1u);
     EXPECT_EQ(all.nodes[0].duration_ns, static_cast<std::int64_t>(2 * (payload_mask + 5)));
     EXPECT_TRUE(all.nodes[0].has_parts);
@@ -113,7 +113,7 @@ TEST(NodeReader, parts_never_cross_a_gap_or_another_record) {
     source.raw(1, {3, pack(RecordKind::dependency, 0, 1)});
     source.lose(1, 1);
     source.raw(1, {3, pack(RecordKind::dependency, 1, 1)});
-    const Resolved all = resolved(source);
+    const ResolvedNodes all = resolved_nodes(source);
     ASSERT_EQ(all.nodes.size(), 3u);
     EXPECT_TRUE(all.nodes[0].has_parts);
     EXPECT_FALSE(all.nodes[1].has_parts);
@@ -126,7 +126,7 @@ TEST(NodeReader, a_time_outside_the_recording_is_counted_as_unresolved) {
     Tape source;
     source.track(1);
     source.raw(1, {std::uint64_t{1} << 62, pack(RecordKind::kernel, gemm.id, 5)});
-    const Resolved all = resolved(source);
+    const ResolvedNodes all = resolved_nodes(source);
     EXPECT_TRUE(all.nodes.empty());
     EXPECT_EQ(all.unresolved, 1u);
 }
@@ -144,7 +144,7 @@ TEST(NodeReader, any_records_at_all_give_nodes_that_can_be_used) {
                                        random() % 2 == 0 ? random() : random() % 9) |
                                       (random() % 2 == 0 ? flag_moment : 0)});
         }
-        for (const RecordedNode& node : resolved(source).nodes) {
+        for (const RecordedNode& node : resolved_nodes(source).nodes) {
             EXPECT_GE(node.duration_ns, 0);
             EXPECT_LE(static_cast<unsigned>(node.direction), 2u);
         }

@@ -8,13 +8,13 @@
 namespace plumb::resolve {
 namespace {
 
-struct Resolved {
+struct ResolvedRequests {
     std::vector<RequestEvent> events;
     std::uint64_t lost = 0, unknown = 0;
 };
 
-Resolved resolved(planted::Tape& tape) {
-    Resolved all;
+ResolvedRequests resolved_requests(planted::Tape& tape) {
+    ResolvedRequests all;
     const auto done = resolve(
         tape, {}, [](const StepTable&, const TrackTable&) {},
         [&](const ResolvedBatch& batch) {
@@ -41,7 +41,7 @@ TEST(RequestReader, a_mark_has_its_moment_and_what_was_said_with_it) {
     tape.raw(1, {part(RequestPart::ticks, planted::Tape::at(5'000)), part(RequestPart::trace_high, 1, 3),
                  part(RequestPart::trace_low, 2), part(RequestPart::parent_span, 4), mark(RequestMark::queue, 77)});
     tape.request(1, 77, RequestMark::end, 9'000, {{RequestPart::tokens, 12}});
-    const Resolved all = resolved(tape);
+    const ResolvedRequests all = resolved_requests(tape);
     ASSERT_EQ(all.events.size(), 2U);
     EXPECT_EQ(all.events[0].id, 77U);
     EXPECT_EQ(all.events[0].mark, RequestMark::queue);
@@ -67,7 +67,7 @@ TEST(RequestReader, a_request_of_a_step_knows_that_step_and_when_it_began_and_no
     tape.context_end(1);
     tape.step_end(1, Phase::decode, 1'000, 2'000);
     tape.step_request(1, 8); // of none
-    const Resolved all = resolved(tape);
+    const ResolvedRequests all = resolved_requests(tape);
     ASSERT_EQ(all.events.size(), 2U);
     for (const RequestEvent& event : all.events) {
         EXPECT_EQ(event.step, 7U);
@@ -83,7 +83,7 @@ TEST(RequestReader, parts_that_do_not_stand_directly_before_a_mark_are_not_its_o
     tape.label(1, Brick::attention, 1);
     tape.raw(1, mark(RequestMark::end, 77));
     tape.request(1, 78, RequestMark::end, 6'000);
-    const Resolved all = resolved(tape);
+    const ResolvedRequests all = resolved_requests(tape);
     ASSERT_EQ(all.events.size(), 1U);
     EXPECT_EQ(all.events[0].id, 78U);
     EXPECT_FALSE(all.events[0].has_tokens);
@@ -99,7 +99,7 @@ TEST(RequestReader, what_no_writer_writes_is_counted_and_gives_no_event) {
     tape.raw(1, {part(RequestPart::ticks, ~std::uint64_t{0}), mark(RequestMark::queue, 2)}); // in another age
     tape.step_begin(1, 7, Phase::decode, 1'000);
     tape.request(1, 3, RequestMark::in_step, 1'500); // with parts
-    const Resolved all = resolved(tape);
+    const ResolvedRequests all = resolved_requests(tape);
     EXPECT_EQ(all.events.size(), 0U);
     EXPECT_EQ(all.unknown, 2U);
     EXPECT_EQ(all.lost, 4U);

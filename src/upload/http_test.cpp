@@ -9,7 +9,6 @@ namespace plumb::upload {
 namespace {
 
 using State = HttpReader::State;
-const std::atomic<bool> never{false};
 
 Result<HttpAnswer> asked(const std::string& bytes, HttpLimits limits = {}, bool hold = false) {
     const StandIn server([&](const Heard&) { return Reaction{bytes, hold}; });

@@ -3,6 +3,7 @@
 // test; handlers run on its thread.
 #pragma once
 
+#include <atomic>
 #include <charconv>
 #include <chrono>
 #include <functional>
@@ -17,6 +18,8 @@
 #include "upload/http.hpp"
 
 namespace plumb::upload {
+
+inline const std::atomic<bool> never{false}; // interrupted
 
 struct Heard {
     std::string target;

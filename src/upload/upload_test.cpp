@@ -9,8 +9,6 @@
 namespace plumb::upload {
 namespace {
 
-const std::atomic<bool> never{false};
-
 exporting::PlantedSource some_rows() {
     exporting::PlantedSource source;
     source.run.rank = "3";

@@ -51,7 +51,7 @@ void device_step(WallEngine& engine, std::int64_t t, const DeviceFlaw& flaw) {
 }
 
 template <class Look>
-void expect_only(const std::map<std::string, std::string>& expected, Look&& look) {
+void expect_only_on_device(const std::map<std::string, std::string>& expected, Look&& look) {
     std::map<std::string, DeviceFlaw> flaws;
     flaws["clean"] = {};
     flaws["late launch"].late_launch = true;
@@ -75,30 +75,30 @@ void expect_only(const std::map<std::string, std::string>& expected, Look&& look
 }
 
 TEST(PlantedDevice, wall_names_launch_gaps_the_work_that_starves_the_device_and_overlap_and_nothing_else) {
-    expect_only({{"late launch", "launch "}, {"starved", "launch tokenize "}, {"two queues", "overlap "}},
-                [](const std::string& path) {
-                    const auto report = read_wall({path}, {});
-                    EXPECT_TRUE(report.ok());
-                    EXPECT_EQ(report->phases.size(), 1u);
-                    std::string named;
-                    for (const WallLane& lane : report->phases[0].lanes) {
-                        analysis::expect_adds_up(lane);
-                        if (!lane.device) {
-                            continue;
-                        }
-                        named += lane.idle.exposed_launch.value.value_or(-1) == 0 ? "" : "launch ";
-                        for (const WallScope& scope : lane.idle.scopes) {
-                            named += scope.name + " ";
-                        }
-                        named += lane.idle.unknown.value.value_or(-1) == 0 ? "" : "unknown ";
-                        named += lane.overlap_ns == 0 ? "" : "overlap ";
-                    }
-                    return named;
-                });
+    expect_only_on_device({{"late launch", "launch "}, {"starved", "launch tokenize "}, {"two queues", "overlap "}},
+                          [](const std::string& path) {
+                              const auto report = read_wall({path}, {});
+                              EXPECT_TRUE(report.ok());
+                              EXPECT_EQ(report->phases.size(), 1u);
+                              std::string named;
+                              for (const WallLane& lane : report->phases[0].lanes) {
+                                  analysis::expect_adds_up(lane);
+                                  if (!lane.device) {
+                                      continue;
+                                  }
+                                  named += lane.idle.exposed_launch.value.value_or(-1) == 0 ? "" : "launch ";
+                                  for (const WallScope& scope : lane.idle.scopes) {
+                                      named += scope.name + " ";
+                                  }
+                                  named += lane.idle.unknown.value.value_or(-1) == 0 ? "" : "unknown ";
+                                  named += lane.overlap_ns == 0 ? "" : "overlap ";
+                              }
+                              return named;
+                          });
 }
 
 TEST(PlantedDevice, T11_path_names_the_buffer_that_comes_back_and_nothing_else) {
-    expect_only({{"ping-pong", "copy_h2d copy_d2h "}}, [](const std::string& path) {
+    expect_only_on_device({{"ping-pong", "copy_h2d copy_d2h "}}, [](const std::string& path) {
         const auto report = path_recording(path);
         EXPECT_TRUE(report.ok());
         std::string named;

@@ -16,7 +16,6 @@
 
 namespace plumb::planted {
 
-inline constexpr std::int64_t us = 1'000;
 inline constexpr int layers = 8;
 inline constexpr int decode_steps = 40;
 inline constexpr std::uint64_t tokens = 2; // of each decode step

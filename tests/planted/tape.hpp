@@ -18,6 +18,8 @@
 
 namespace plumb::planted {
 
+inline constexpr std::int64_t us = 1'000;
+
 class Tape final {
   public:
     using NodeKey = resolve::NodeKey;

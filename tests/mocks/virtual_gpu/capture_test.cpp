@@ -9,8 +9,6 @@
 namespace plumb::vgpu {
 namespace {
 
-constexpr CuResult ok = CuResult::success;
-
 std::vector<GraphNode> frontier(Engine& engine, Stream stream, Graph* graph = nullptr) {
     CaptureStatus status{};
     const GraphNode* nodes = nullptr;

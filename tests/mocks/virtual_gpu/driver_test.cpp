@@ -7,8 +7,6 @@
 namespace plumb::vgpu {
 namespace {
 
-constexpr CuResult ok = CuResult::success;
-
 using ProcAddress = CuResult (*)(const char*, void**, int, std::uint64_t, int*);
 using OldProcAddress = CuResult (*)(const char*, void**, int, std::uint64_t);
 

@@ -11,6 +11,8 @@
 
 namespace plumb::vgpu {
 
+inline constexpr CuResult ok = CuResult::success;
+
 struct EngineDriver {
 #define PLUMB_VGPU_MEMBER(member, symbol, version, need, parameters) CuResult(*member) parameters = nullptr;
     PLUMB_CUDA_CALLS(PLUMB_VGPU_MEMBER)

@@ -8,7 +8,6 @@
 namespace plumb::vgpu {
 namespace {
 
-constexpr CuResult ok = CuResult::success;
 const std::vector<std::string> none;
 
 TEST(Failures, strike_the_nth_call_once_and_do_nothing_else) {

@@ -7,8 +7,6 @@
 namespace plumb::vgpu {
 namespace {
 
-constexpr CuResult ok = CuResult::success;
-
 struct GraphTest {
     GraphTest() : cu(engine.cu) { cu.graph_create(&graph, 0); }
 

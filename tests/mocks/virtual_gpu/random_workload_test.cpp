@@ -12,8 +12,6 @@
 namespace plumb::vgpu {
 namespace {
 
-constexpr CuResult ok = CuResult::success;
-
 class Workload {
   public:
     explicit Workload(std::uint64_t seed) : random_(seed), engine_(config_of(seed)) {

@@ -7,8 +7,6 @@
 namespace plumb::vgpu {
 namespace {
 
-constexpr CuResult ok = CuResult::success;
-
 // A chain by hand: kernels and event record nodes, each after the one before.
 struct Chain {
     explicit Chain(const Config& config = {}) : engine(config), cu(engine.cu), stream(engine.stream()) {

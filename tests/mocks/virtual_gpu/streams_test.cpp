@@ -9,8 +9,6 @@
 namespace plumb::vgpu {
 namespace {
 
-constexpr CuResult ok = CuResult::success;
-
 void run_for(const char* name, std::int64_t ns) { kernel(name, {{}, ns, ns, {}}); }
 
 float elapsed(Engine& engine, Event begin, Event end) {
