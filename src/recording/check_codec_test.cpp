@@ -55,7 +55,7 @@ void expect_same(const std::vector<TensorCheck>& have, const std::vector<TensorC
     }
 }
 
-std::unique_ptr<Writer> writer_of(const std::vector<TensorCheck>& checks, WriterOptions options = {}) {
+std::unique_ptr<Writer> writer_of_checks(const std::vector<TensorCheck>& checks, WriterOptions options = {}) {
     auto writer = Writer::create(std::move(options), full_metadata());
     EXPECT_TRUE(writer.ok());
     EXPECT_TRUE((*writer)->add_checks(checks.data(), checks.size()).ok());
@@ -75,7 +75,7 @@ TEST(CheckCodec, F9_every_field_of_every_element_type_comes_back_bit_for_bit) {
         WriterOptions options;
         options.compress = compress;
         const auto checks = many_checks(200);
-        const auto writer = writer_of(checks, options);
+        const auto writer = writer_of_checks(checks, options);
         auto reader = Reader::from_bytes(writer->snapshot());
         ASSERT_TRUE(reader.ok());
         EXPECT_EQ(reader->checks_count(), checks.size());
@@ -125,14 +125,14 @@ TEST(CheckCodec, F9_each_field_alone_comes_back) {
     for (const std::size_t buckets : {32u, 64u, 128u, 256u}) {
         with([buckets](TensorCheck& c) { c.fingerprint.sketch.assign(buckets, 0.1); });
     }
-    const auto writer = writer_of(checks);
+    const auto writer = writer_of_checks(checks);
     auto reader = Reader::from_bytes(writer->snapshot());
     expect_same(read_all(*reader), checks);
 }
 
 TEST(CheckCodec, a_reader_may_stop_and_start_anew) {
     const auto checks = many_checks(5);
-    const auto writer = writer_of(checks);
+    const auto writer = writer_of_checks(checks);
     auto reader = Reader::from_bytes(writer->snapshot());
     std::size_t taken = 0;
     ASSERT_TRUE(reader->for_each_check([&taken](TensorCheck&&) { return ++taken < 3; }).ok());
@@ -143,7 +143,7 @@ TEST(CheckCodec, a_reader_may_stop_and_start_anew) {
 
 TEST(CheckCodec, a_large_batch_is_split_into_chunks_that_a_reader_can_hold) {
     const auto checks = many_checks(20'000);
-    const auto writer = writer_of(checks);
+    const auto writer = writer_of_checks(checks);
     const auto bytes = writer->snapshot();
     auto reader = Reader::from_bytes(bytes);
     EXPECT_EQ(reader->checks_count(), checks.size());
@@ -166,7 +166,7 @@ TEST(CheckCodec, what_no_fingerprint_has_is_left_out) {
     TensorCheck check;
     check.shape.assign(20, 2);
     check.fingerprint.sketch.assign(33, 1.0);
-    const auto writer = writer_of({check});
+    const auto writer = writer_of_checks({check});
     auto reader = Reader::from_bytes(writer->snapshot());
     const auto have = read_all(*reader);
     ASSERT_EQ(have.size(), 1u);
@@ -417,7 +417,7 @@ TEST(CheckCodec, recovery_keeps_them_and_cuts_off_what_was_not_finished) {
     WriterOptions options;
     options.path = folder.file("run.plumb");
     const auto checks = many_checks(9);
-    const auto writer = writer_of(checks, options);
+    const auto writer = writer_of_checks(checks, options);
     const std::uint64_t whole = writer->size();
     ASSERT_TRUE(writer->add_checks(checks.data(), 3).ok());
     writer->forget();
@@ -433,7 +433,7 @@ TEST(CheckCodec, checks_of_one_step_take_less_room_than_their_plain_bytes) {
     const auto checks = many_checks(500);
     WriterOptions plain;
     plain.compress = false;
-    EXPECT_LT(writer_of(checks)->size(), writer_of(checks, plain)->size() * 9 / 10);
+    EXPECT_LT(writer_of_checks(checks)->size(), writer_of_checks(checks, plain)->size() * 9 / 10);
 }
 
 } // namespace

@@ -8,7 +8,7 @@
 namespace plumb::recording {
 namespace {
 
-constexpr std::uint16_t decode = static_cast<std::uint16_t>(Phase::decode);
+constexpr std::uint16_t decode_phase = static_cast<std::uint16_t>(Phase::decode);
 
 /// Of chunks as they are given, the bounds of each, and what it carries.
 class Chunks {
@@ -41,10 +41,10 @@ class Chunks {
 
 Record scope(std::uint64_t begin, std::uint64_t length) { return {begin, pack(RecordKind::scope, 9, length)}; }
 Record step_begin(std::uint64_t begin, std::uint64_t step) {
-    return {begin, pack(RecordKind::step_begin, decode, step)};
+    return {begin, pack(RecordKind::step_begin, decode_phase, step)};
 }
 Record step_end(std::uint64_t begin, std::uint64_t length) {
-    return {begin, pack(RecordKind::step_end, decode, length)};
+    return {begin, pack(RecordKind::step_end, decode_phase, length)};
 }
 Record work(std::uint16_t name, double value) {
     return {std::bit_cast<std::uint64_t>(value), pack(RecordKind::work, name, 0)};

@@ -48,7 +48,9 @@ struct Original {
     }
 };
 
-Result<Reader> read(Bytes bytes) { return Reader::from_bytes(std::make_shared<const Bytes>(std::move(bytes))); }
+Result<Reader> reader_of_bytes(Bytes bytes) {
+    return Reader::from_bytes(std::make_shared<const Bytes>(std::move(bytes)));
+}
 
 /// Every record that came back is one of the original, in its place.
 void expect_subset(const Content& content, const Original& original) {
@@ -65,7 +67,8 @@ void expect_subset(const Content& content, const Original& original) {
 TEST(Damage, a_file_cut_at_any_byte_keeps_every_whole_chunk_and_says_what_is_missing) {
     const Original original;
     for (std::size_t size = preamble_size; size < original.bytes.size(); ++size) {
-        auto reader = read(Bytes(original.bytes.begin(), original.bytes.begin() + static_cast<std::ptrdiff_t>(size)));
+        auto reader =
+            reader_of_bytes(Bytes(original.bytes.begin(), original.bytes.begin() + static_cast<std::ptrdiff_t>(size)));
         ASSERT_TRUE(reader.ok()) << size;
         const Content content = content_of(*reader);
         ASSERT_EQ(content.count(), original.records_within(size)) << size;
@@ -79,7 +82,8 @@ TEST(Damage, a_file_cut_at_any_byte_keeps_every_whole_chunk_and_says_what_is_mis
 TEST(Damage, less_than_a_preamble_is_no_recording) {
     const Original original;
     for (std::size_t size = 0; size < preamble_size; ++size) {
-        auto reader = read(Bytes(original.bytes.begin(), original.bytes.begin() + static_cast<std::ptrdiff_t>(size)));
+        auto reader =
+            reader_of_bytes(Bytes(original.bytes.begin(), original.bytes.begin() + static_cast<std::ptrdiff_t>(size)));
         ASSERT_FALSE(reader.ok());
         EXPECT_EQ(reader.error().code, ErrorCode::corrupt);
     }
@@ -90,7 +94,7 @@ TEST(Damage, a_flipped_bit_anywhere_costs_one_chunk_and_is_stated) {
     for (std::size_t at = 0; at < original.bytes.size(); ++at) {
         Bytes bytes = original.bytes;
         bytes[at] ^= std::byte{static_cast<unsigned char>(1u << (at % 8))};
-        auto reader = read(bytes);
+        auto reader = reader_of_bytes(bytes);
         ASSERT_TRUE(reader.ok()) << at;
         const Content content = content_of(*reader);
         expect_subset(content, original);
@@ -114,7 +118,7 @@ TEST(Damage, a_gap_in_a_track_is_named_with_its_size) {
     const Original original;
     Bytes bytes = original.bytes;
     bytes[original.starts[3] + chunk_header_size] ^= std::byte{1}; // the second chunk of records
-    auto reader = read(bytes);
+    auto reader = reader_of_bytes(bytes);
     ASSERT_TRUE(reader.ok());
     EXPECT_NE(joined_notes(*reader).find("track 1 (main) misses 60 records"), std::string::npos)
         << joined_notes(*reader);
@@ -126,7 +130,7 @@ TEST(Damage, a_piece_missing_in_the_middle_costs_only_the_chunks_it_touches) {
         Bytes bytes = original.bytes;
         const auto from = bytes.begin() + static_cast<std::ptrdiff_t>(original.starts[3] + 70);
         bytes.erase(from, from + static_cast<std::ptrdiff_t>(length));
-        auto reader = read(bytes);
+        auto reader = reader_of_bytes(bytes);
         ASSERT_TRUE(reader.ok());
         const Content content = content_of(*reader);
         expect_subset(content, original);
@@ -152,7 +156,7 @@ TEST(Damage, lies_with_right_checksums_are_refused_or_read_within_bounds) {
             Bytes bytes = original.bytes;
             bytes[original.starts[i] + offset] = static_cast<std::byte>(random() & 0xff);
             repair(bytes, original.starts[i]);
-            auto reader = read(bytes);
+            auto reader = reader_of_bytes(bytes);
             ASSERT_TRUE(reader.ok());
             const Content content = content_of(*reader);
             // A lie about a count may cost or add at most one chunk's worth; nothing else may change.
@@ -166,7 +170,7 @@ TEST(Damage, a_payload_that_no_writer_writes_is_counted_as_lost) {
     Bytes bytes = original.bytes;
     bytes[original.starts[3] + chunk_header_size + 8] = std::byte{200}; // planes of the first column
     repair(bytes, original.starts[3]);
-    auto reader = read(bytes);
+    auto reader = reader_of_bytes(bytes);
     ASSERT_TRUE(reader.ok());
     EXPECT_EQ(content_of(*reader).count(), original.records.size() - 60);
     EXPECT_NE(joined_notes(*reader).find("60 records could not be decoded"), std::string::npos)
@@ -178,7 +182,7 @@ TEST(Damage, a_newer_version_is_refused_by_name) {
     Preamble preamble;
     preamble.version = format_version + 1;
     append_preamble(bytes, preamble);
-    auto reader = read(bytes);
+    auto reader = reader_of_bytes(bytes);
     ASSERT_FALSE(reader.ok());
     EXPECT_EQ(reader.error().code, ErrorCode::unsupported);
     EXPECT_NE(reader.error().message.find("use a newer plumb"), std::string::npos);
@@ -191,7 +195,7 @@ TEST(Damage, a_kind_of_chunk_from_a_later_version_is_skipped_and_counted) {
     ChunkHeader header;
     header.type = static_cast<ChunkType>(999);
     append_chunk(bytes, header, Bytes(10));
-    auto reader = read(bytes);
+    auto reader = reader_of_bytes(bytes);
     ASSERT_TRUE(reader.ok());
     EXPECT_NE(joined_notes(*reader).find("1 chunks are of kinds"), std::string::npos) << joined_notes(*reader);
 }
@@ -201,7 +205,7 @@ TEST(Damage, the_same_records_twice_are_used_once) {
     Bytes bytes = original.bytes;
     const auto begin = original.bytes.begin() + static_cast<std::ptrdiff_t>(original.starts[2]);
     bytes.insert(bytes.end(), begin, original.bytes.begin() + static_cast<std::ptrdiff_t>(original.end_of(4)));
-    auto reader = read(bytes);
+    auto reader = reader_of_bytes(bytes);
     ASSERT_TRUE(reader.ok());
     EXPECT_EQ(content_of(*reader).count(), original.records.size());
     EXPECT_NE(joined_notes(*reader).find("180 records were there twice"), std::string::npos) << joined_notes(*reader);
@@ -220,7 +224,7 @@ TEST(Damage, a_file_made_to_waste_time_is_read_in_linear_time) {
     while (bytes.size() < (std::size_t{8} << 20)) {
         append_bytes(bytes, header_bytes, sizeof header_bytes);
     }
-    auto reader = read(bytes);
+    auto reader = reader_of_bytes(bytes);
     // 130,000 headers of 2 MiB each would be 270 GB to hash: this test would not end.
     ASSERT_TRUE(reader.ok() || reader.error().code == ErrorCode::corrupt);
 }

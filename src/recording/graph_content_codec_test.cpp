@@ -28,12 +28,6 @@ GraphInfo row_of(std::uint64_t key, GraphContent content) {
     return row;
 }
 
-std::unique_ptr<Writer> writer_of(WriterOptions options = {}) {
-    auto writer = Writer::create(std::move(options), full_metadata());
-    EXPECT_TRUE(writer.ok());
-    return std::move(*writer);
-}
-
 std::shared_ptr<const GraphContent> read_back(const Writer& writer, std::size_t graph = 0) {
     auto reader = Reader::from_bytes(writer.snapshot());
     EXPECT_TRUE(reader.ok());

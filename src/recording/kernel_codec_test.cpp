@@ -28,7 +28,7 @@ void expect_same(const KernelInfo& a, const KernelInfo& b) {
     EXPECT_EQ(a.code_checksum, b.code_checksum);
 }
 
-Reader read(const std::vector<KernelInfo>& kernels) {
+Reader reader_of_kernels(const std::vector<KernelInfo>& kernels) {
     auto writer = Writer::create({}, full_metadata());
     EXPECT_TRUE(writer.ok());
     for (const KernelInfo& kernel : kernels) {
@@ -40,7 +40,7 @@ Reader read(const std::vector<KernelInfo>& kernels) {
 TEST(KernelCodec, an_entry_comes_back_field_for_field_and_once) {
     KernelInfo bare;
     bare.code_hash = 1;
-    const Reader reader = read({gemm(), bare, gemm()});
+    const Reader reader = reader_of_kernels({gemm(), bare, gemm()});
     EXPECT_TRUE(reader.notes().empty()) << joined_notes(reader);
     ASSERT_EQ(reader.kernels().size(), 2u);
     expect_same(reader.kernels()[0], gemm());
@@ -50,7 +50,7 @@ TEST(KernelCodec, an_entry_comes_back_field_for_field_and_once) {
 TEST(KernelCodec, kernels_of_one_module_share_their_hash_and_are_no_collision) {
     KernelInfo other = gemm();
     other.name = "rope";
-    const Reader reader = read({gemm(), other});
+    const Reader reader = reader_of_kernels({gemm(), other});
     EXPECT_EQ(reader.kernels().size(), 2u);
     EXPECT_TRUE(reader.notes().empty()) << joined_notes(reader);
 }
@@ -63,7 +63,7 @@ TEST(KernelCodec, different_code_or_source_under_one_hash_is_told) {
             other = gemm();
             other.file = "kernels/other.cu";
         }
-        const Reader reader = read({gemm(), other});
+        const Reader reader = reader_of_kernels({gemm(), other});
         EXPECT_EQ(reader.kernels().size(), 2u);
         ASSERT_EQ(reader.notes().size(), 1u) << what;
         EXPECT_EQ(reader.notes()[0].find("code hash abcdef0123456789 stands for gemm (kernels/gemm.cu) and for gemm ("),
@@ -78,7 +78,7 @@ TEST(KernelCodec, what_is_beyond_the_bounds_is_cut_and_a_long_source_left_out_wi
     large.file.assign(1 << 20, 'f');
     large.source.assign(most_kernel_source + 1, 's');
     large.source_bytes = large.source.size();
-    const Reader reader = read({large});
+    const Reader reader = reader_of_kernels({large});
     ASSERT_EQ(reader.kernels().size(), 1u);
     EXPECT_EQ(reader.kernels()[0].name.size(), most_kernel_name);
     EXPECT_EQ(reader.kernels()[0].file.size(), most_kernel_file);

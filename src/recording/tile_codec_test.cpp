@@ -45,12 +45,6 @@ void expect_same(std::vector<TileTotals> have, std::vector<TileTotals> expected)
     }
 }
 
-std::unique_ptr<Writer> writer_of(WriterOptions options = {}) {
-    auto writer = Writer::create(std::move(options), full_metadata());
-    EXPECT_TRUE(writer.ok());
-    return std::move(*writer);
-}
-
 Reader reader_of(const Writer& writer) {
     auto reader = Reader::from_bytes(writer.snapshot());
     EXPECT_TRUE(reader.ok());

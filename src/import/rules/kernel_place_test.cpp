@@ -14,7 +14,7 @@ namespace plumb::imported {
 namespace {
 
 /// "norm gemm add …": short words for what names say.
-KernelLabel label_of(const std::string& word) {
+KernelLabel kernel_label_of(const std::string& word) {
     static const std::map<std::string, std::pair<std::string_view, std::string_view>> words{
         {"norm", {"rms_norm", ""}},
         {"gemm", {"other_gemm", ""}},
@@ -69,7 +69,7 @@ struct Scene {
                 ++layer;
             } else {
                 const bool inside = slot != PlaceInLayer::none;
-                pass.push_back(label_of(word));
+                pass.push_back(kernel_label_of(word));
                 places.push_back(
                     {inside ? layer : PlaceInLayer::none, inside ? 0 : PlaceInLayer::none, inside ? slot++ : slot, 10});
             }
@@ -325,7 +325,7 @@ TEST(KernelPlace, TakesAnyOrderAndAnyPlaces) {
     for (int trial = 0; trial < 2000; ++trial) {
         Scene scene("");
         for (std::uint32_t n = random(40); n > 0; --n) {
-            scene.pass.push_back(label_of(words[random(14)]));
+            scene.pass.push_back(kernel_label_of(words[random(14)]));
             scene.places.push_back({random(3) == 0 ? PlaceInLayer::none : random(3), random(2), random(5), 1});
         }
         read_neighbours(scene.pass);

@@ -10,7 +10,7 @@
 namespace plumb::imported {
 namespace {
 
-KernelRules built_in() {
+KernelRules built_in_kernel_rules() {
     Result<KernelRules> rules = KernelRules::load({});
     EXPECT_TRUE(rules) << rules.error().message;
     return std::move(*rules);
@@ -23,7 +23,7 @@ std::string brick_of(const KernelLabel& label) {
 }
 
 TEST(KernelRules, KnowTheNamesOfManyEngines) {
-    KernelRules rules = built_in();
+    KernelRules rules = built_in_kernel_rules();
     std::ifstream in(PLUMB_KERNEL_NAMES);
     int names = 0;
     for (std::string line; std::getline(in, line);) {
@@ -84,7 +84,7 @@ TEST(KernelRules, AnErrorIsOneSentenceWithFileAndLine) {
 }
 
 TEST(KernelRules, HostileNamesEndSoon) {
-    KernelRules rules = built_in();
+    KernelRules rules = built_in_kernel_rules();
     std::vector<std::string> names{std::string(10'240, 'a'),
                                    std::string(10'240, '<'),
                                    std::string(5000, '(') + std::string(5000, ')'),

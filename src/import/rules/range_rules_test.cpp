@@ -7,14 +7,14 @@
 namespace plumb::imported {
 namespace {
 
-RangeRules built_in() {
+RangeRules built_in_range_rules() {
     Result<RangeRules> rules = RangeRules::load({}, "");
     EXPECT_TRUE(rules.ok()) << (rules.ok() ? "" : rules.error().message);
     return std::move(*rules);
 }
 
 RangeLabel label_of(std::string_view text, std::string_view domain = "") {
-    static RangeRules rules = built_in();
+    static RangeRules rules = built_in_range_rules();
     std::string place;
     return rules.label(domain, std::string(rules.key(text, place)));
 }
@@ -95,7 +95,7 @@ TEST(RangeRules, an_iteration_of_tensorrt_llm_is_one_name_whatever_its_number) {
     EXPECT_EQ(label.step.sequences, 32U);
     EXPECT_EQ(label.step.decode_tokens, 0U) << "a request may have several tokens: not known";
     EXPECT_EQ(label_of("[Executor] _forward_step: 3 ctx reqs, 0 gen reqs").phase, Phase::prefill);
-    RangeRules rules = built_in();
+    RangeRules rules = built_in_range_rules();
     std::string place;
     std::string other;
     EXPECT_EQ(rules.key("[Executor] _forward_step 7: 0 ctx reqs, 32 gen reqs", place),

@@ -6,7 +6,7 @@
 namespace plumb::imported {
 namespace {
 
-std::string error_of(std::string_view text) {
+std::string read_error_of(std::string_view text) {
     const Result<std::vector<RuleLine>> rules = read_rules(text, "my.rules");
     return rules ? "" : rules.error().message;
 }
@@ -33,22 +33,23 @@ TEST(RulesFile, HoldsOneRuleALine) {
 }
 
 TEST(RulesFile, IsRefusedWithFileAndLine) {
-    EXPECT_EQ(error_of("\nAttention strong base x"),
+    EXPECT_EQ(read_error_of("\nAttention strong base x"),
               "my.rules:2: \"Attention\" is no brick: write small letters, digits and _, with :piece or without");
-    EXPECT_EQ(error_of("a: strong base x"),
+    EXPECT_EQ(read_error_of("a: strong base x"),
               "my.rules:1: \"a:\" is no brick: write small letters, digits and _, with :piece or without");
-    EXPECT_EQ(error_of("attention sure base x"), "my.rules:1: \"sure\" stands where strong or weak is expected");
-    EXPECT_EQ(error_of("attention strong start x"), "my.rules:1: \"start\" stands where base or whole is expected");
-    EXPECT_EQ(error_of("unwrap whole x"), "my.rules:1: \"whole\" stands where base is expected");
-    EXPECT_EQ(error_of("attention strong base   "), "my.rules:1: the regex is missing");
+    EXPECT_EQ(read_error_of("attention sure base x"), "my.rules:1: \"sure\" stands where strong or weak is expected");
+    EXPECT_EQ(read_error_of("attention strong start x"),
+              "my.rules:1: \"start\" stands where base or whole is expected");
+    EXPECT_EQ(read_error_of("unwrap whole x"), "my.rules:1: \"whole\" stands where base is expected");
+    EXPECT_EQ(read_error_of("attention strong base   "), "my.rules:1: the regex is missing");
     EXPECT_EQ(
-        error_of(std::string_view("\x1b[2J\xff strong base x")),
+        read_error_of(std::string_view("\x1b[2J\xff strong base x")),
         "my.rules:1: \"?[2J\xEF\xBF\xBD\" is no brick: write small letters, digits and _, with :piece or without");
     std::string many;
     for (int i = 0; i < 5000; ++i) {
         many += "a weak base b\n";
     }
-    EXPECT_EQ(error_of(many), "my.rules:4097: there are more than 4096 rules");
+    EXPECT_EQ(read_error_of(many), "my.rules:4097: there are more than 4096 rules");
 }
 
 } // namespace
