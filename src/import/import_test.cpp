@@ -12,16 +12,16 @@ namespace {
 
 // ---- plans through every format
 
-struct Case {
+struct PlanCase {
     std::string name;
     PlannedRun run;
     std::string format;
     KinetoForm form = {};
 };
-std::ostream& operator<<(std::ostream& out, const Case& of) { return out << of.name; }
+std::ostream& operator<<(std::ostream& out, const PlanCase& of) { return out << of.name; }
 
-std::vector<Case> cases() {
-    std::vector<Case> all;
+std::vector<PlanCase> plan_cases() {
+    std::vector<PlanCase> all;
     PlannedRun eager;
     eager.graph = false;
     eager.annotated = true;
@@ -92,7 +92,7 @@ std::vector<Case> cases() {
     return all;
 }
 
-class ImportPlans : public testing::TestWithParam<Case> {};
+class ImportPlans : public testing::TestWithParam<PlanCase> {};
 
 TEST_P(ImportPlans, come_back_with_every_name_step_and_time) {
     const TraceFolder folder;
@@ -118,8 +118,8 @@ TEST_P(ImportPlans, come_back_with_every_name_step_and_time) {
     EXPECT_EQ(note_with(made[0], "no step"), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Import, ImportPlans, testing::ValuesIn(cases()),
-                         [](const testing::TestParamInfo<Case>& of) { return of.param.name; });
+INSTANTIATE_TEST_SUITE_P(Import, ImportPlans, testing::ValuesIn(plan_cases()),
+                         [](const testing::TestParamInfo<PlanCase>& of) { return of.param.name; });
 
 TEST(Import, eager_operations_know_their_launches) {
     const TraceFolder folder;

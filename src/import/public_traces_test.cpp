@@ -20,7 +20,7 @@
 #include "import/labels.hpp"
 #include "import/modules.hpp"
 
-namespace plumb::imported {
+namespace plumb::imported::public_traces_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -456,4 +456,4 @@ TEST_F(PublicFigures, traces_without_what_they_say_of_themselves_give_the_same_r
 }
 
 } // namespace
-} // namespace plumb::imported
+} // namespace plumb::imported::public_traces_test

@@ -13,8 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Result<std::vector<ImportedRun>> import_file(const TraceFolder& folder, const std::string& name,
-                                             ImportOptions options = {}) {
+Result<std::vector<ImportedRun>> try_import(const TraceFolder& folder, const std::string& name,
+                                            ImportOptions options = {}) {
     options.out = folder / "run.plumb";
     return import_traces({folder / name}, options);
 }
@@ -81,7 +81,7 @@ TEST(ImportRefusals, levels_without_end) {
 }
 
 /// One event of a kernel.
-std::string kernel(int start, const std::string& args = {}) {
+std::string kernel_at(int start, const std::string& args = {}) {
     return R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": )" + std::to_string(start) +
            R"(, "dur": 1, "args": {"stream": 7)" + args + "}}";
 }
@@ -102,7 +102,7 @@ struct Kept {
 Kept kept(const std::string& content) {
     const TraceFolder folder;
     save(folder / "trace", content);
-    const auto made = import_file(folder, "trace");
+    const auto made = try_import(folder, "trace");
     EXPECT_TRUE(made.ok()) << made.error().message;
     Kept found;
     for (const ImportedRun& run : made.ok() ? *made : std::vector<ImportedRun>()) {
@@ -116,9 +116,9 @@ Kept kept(const std::string& content) {
 
 TEST(ImportRefusals, levels_without_end_inside_one_event_cost_that_event_alone) {
     for (const int levels : {1000, 100'000}) {
-        const std::string deep = kernel(20, ", \"a\": " + many("[", levels) + many("]", levels));
-        const std::string broken = kernel(30, ", \"a\": " + many("{\"ph\": ", levels));
-        const Kept found = kept("[" + kernel(10) + ",\n" + deep + ",\n" + broken + ",\n" + kernel(40) + "]");
+        const std::string deep = kernel_at(20, ", \"a\": " + many("[", levels) + many("]", levels));
+        const std::string broken = kernel_at(30, ", \"a\": " + many("{\"ph\": ", levels));
+        const Kept found = kept("[" + kernel_at(10) + ",\n" + deep + ",\n" + broken + ",\n" + kernel_at(40) + "]");
         EXPECT_EQ(found.operations, 2U) << levels;
         EXPECT_NE(found.notes.find("could not be read"), std::string::npos) << found.notes;
     }
@@ -128,7 +128,7 @@ TEST(ImportRefusals, a_bracket_that_is_missing_costs_its_own_event_alone) {
     std::string text = "[";
     constexpr int events = 30'000; // beyond the length of an element
     for (int i = 0; i < events; ++i) {
-        const std::string event = kernel(10 * i);
+        const std::string event = kernel_at(10 * i);
         text += (i == 0 ? "" : ",\n") + (i == 5 ? event.substr(0, event.size() - 1) : event);
     }
     const Kept found = kept(text + "]");
@@ -140,8 +140,8 @@ TEST(ImportRefusals, brackets_that_never_close_are_looked_at_a_few_times_a_block
     // Each quote swallows the next bracket, so that depth alone ends no look.
     const std::string unit = R"({"ph":1,"x":"}","y":[{}],)";
     const TraceFolder folder;
-    save(folder / "trace", "[" + many(unit, 400'000) + kernel(10) + "]");
-    const auto made = import_file(folder, "trace");
+    save(folder / "trace", "[" + many(unit, 400'000) + kernel_at(10) + "]");
+    const auto made = try_import(folder, "trace");
     EXPECT_TRUE(made.ok() || made.error().message.find("no operation") != std::string::npos);
 }
 
@@ -150,11 +150,11 @@ TEST(ImportRefusals, databases_beyond_the_limit) {
     save_nsys(plan({}), folder / "trace");
     ImportOptions options;
     options.max_size = fs::file_size(folder / "trace") - 1;
-    const auto made = import_file(folder, "trace", options);
+    const auto made = try_import(folder, "trace", options);
     ASSERT_FALSE(made.ok());
     EXPECT_NE(made.error().message.find("--max-size"), std::string::npos);
     options.max_size += 1;
-    EXPECT_TRUE(import_file(folder, "trace", options).ok());
+    EXPECT_TRUE(try_import(folder, "trace", options).ok());
 }
 
 TEST(ImportRefusals, packed_databases_beyond_the_limit_and_bombs_of_them) {
@@ -164,11 +164,11 @@ TEST(ImportRefusals, packed_databases_beyond_the_limit_and_bombs_of_them) {
     save_packed(folder / "trace", content);
     ImportOptions options;
     options.max_size = content.size() - 1;
-    const auto beyond = import_file(folder, "trace", options);
+    const auto beyond = try_import(folder, "trace", options);
     ASSERT_FALSE(beyond.ok());
     EXPECT_NE(beyond.error().message.find("--max-size"), std::string::npos);
     save_packed(folder / "trace", content.substr(0, 100) + std::string(std::size_t{70} << 20, 0));
-    const auto bomb = import_file(folder, "trace");
+    const auto bomb = try_import(folder, "trace");
     ASSERT_FALSE(bomb.ok());
     EXPECT_NE(bomb.error().message.find("1000 times"), std::string::npos);
 }
@@ -176,7 +176,7 @@ TEST(ImportRefusals, packed_databases_beyond_the_limit_and_bombs_of_them) {
 TEST(ImportRefusals, a_pipe_is_no_trace_and_is_not_waited_for) {
     const TraceFolder folder;
     ASSERT_EQ(::mkfifo((folder / "trace").c_str(), 0600), 0);
-    const auto made = import_file(folder, "trace");
+    const auto made = try_import(folder, "trace");
     ASSERT_FALSE(made.ok());
     EXPECT_NE(made.error().message.find("is no file"), std::string::npos);
 }
@@ -189,7 +189,7 @@ TEST(ImportRefusals, names_of_databases_are_no_part_of_the_uri) {
         const TraceFolder folder;
         save_nsys(planned, folder / "plain"); // here a URI would have said something else
         fs::rename(folder / "plain", folder / name);
-        const auto made = import_file(folder, name);
+        const auto made = try_import(folder, name);
         ASSERT_TRUE(made.ok()) << name << ": " << made.error().message;
         EXPECT_EQ(made->at(0).operations, planned.ops.size()) << name;
     }
@@ -201,7 +201,7 @@ TEST(ImportRefusals, a_database_is_not_touched_and_leaves_nothing_beside_it) {
     change_database(folder / "trace", {"COMMIT", "PRAGMA journal_mode = WAL", "BEGIN"});
     const std::string before = content_of(folder / "trace");
     fs::permissions(folder / "trace", fs::perms::owner_read);
-    EXPECT_TRUE(import_file(folder, "trace").ok());
+    EXPECT_TRUE(try_import(folder, "trace").ok());
     EXPECT_EQ(content_of(folder / "trace"), before);
     EXPECT_EQ(std::distance(fs::directory_iterator(folder / "."), fs::directory_iterator()), 2); // it and run.plumb
 }
@@ -212,9 +212,9 @@ std::string refused_database(const std::vector<std::string>& queries) {
     PlannedRun run;
     run.side_stream = true; // copies are there all the same
     save_nsys(plan(run), folder / "trace");
-    EXPECT_TRUE(import_file(folder, "trace").ok());
+    EXPECT_TRUE(try_import(folder, "trace").ok());
     change_database(folder / "trace", queries);
-    const auto made = import_file(folder, "trace");
+    const auto made = try_import(folder, "trace");
     EXPECT_FALSE(made.ok());
     return made.error().message;
 }
@@ -312,7 +312,7 @@ TEST(ImportRefusals, pages_that_lead_to_each_other_are_read_as_far_as_the_file_c
     }
     content.replace((root - 1) * page_size, page_size, page);
     save(folder / "trace", content);
-    const auto made = import_file(folder, "trace");
+    const auto made = try_import(folder, "trace");
     ASSERT_TRUE(made.ok()) << made.error().message;
     std::string notes;
     for (const std::string& note : made->at(0).notes) {
@@ -338,7 +338,7 @@ TEST_P(ImportCuts, are_said_wherever_they_are) {
     int recordings = 0;
     for (std::size_t size = whole.size() - 1; size > whole.size() / 40; size -= whole.size() / 40) {
         save(folder / "trace", whole.substr(0, size));
-        const auto made = import_file(folder, "trace");
+        const auto made = try_import(folder, "trace");
         if (!made) {
             EXPECT_EQ(made.error().message.find('\n'), std::string::npos);
             continue;

@@ -8,16 +8,16 @@
 namespace plumb::imported {
 namespace {
 
-struct Case {
+struct WindowCase {
     std::string name;
     PlannedRun run;
     std::string format;
     bool calls = true; // are in the trace
 };
-std::ostream& operator<<(std::ostream& out, const Case& of) { return out << of.name; }
+std::ostream& operator<<(std::ostream& out, const WindowCase& of) { return out << of.name; }
 
-std::vector<Case> cases() {
-    std::vector<Case> all;
+std::vector<WindowCase> window_cases() {
+    std::vector<WindowCase> all;
     PlannedRun annotated;
     annotated.annotated = true;
     PlannedRun eager = annotated;
@@ -42,7 +42,7 @@ std::vector<Case> cases() {
     return all;
 }
 
-class ImportWindows : public testing::TestWithParam<Case> {
+class ImportWindows : public testing::TestWithParam<WindowCase> {
   protected:
     /// A plan whose first or last step lacks operations, seven more each time.
     void import_windows(bool at_end) {
@@ -91,8 +91,8 @@ TEST_P(ImportWindows, a_step_that_the_begin_cuts_is_left_out) {
     import_windows(false);
 }
 
-INSTANTIATE_TEST_SUITE_P(Import, ImportWindows, testing::ValuesIn(cases()),
-                         [](const testing::TestParamInfo<Case>& of) { return of.param.name; });
+INSTANTIATE_TEST_SUITE_P(Import, ImportWindows, testing::ValuesIn(window_cases()),
+                         [](const testing::TestParamInfo<WindowCase>& of) { return of.param.name; });
 
 } // namespace
 } // namespace plumb::imported

@@ -6,10 +6,8 @@
 namespace plumb::record {
 namespace {
 
-// Well-known bricks by id: rms_norm 1, rope_embedding 5, attention 9, activation 14.
-constexpr Name norm = Brick::rms_norm;
+// Well-known bricks by id: norm 1, rope_embedding 5, attention 9, activation 14.
 constexpr Name rope = Brick::rope_embedding;
-constexpr Name attention = Brick::attention;
 
 TEST(Lap, ends_where_the_next_begins_and_with_its_scope) {
     TestRecorder recorder;

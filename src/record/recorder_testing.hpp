@@ -16,6 +16,9 @@
 
 namespace plumb::record {
 
+inline constexpr Name norm = Brick::rms_norm;       // 1
+inline constexpr Name attention = Brick::attention; // 9
+
 /// Lets other threads run until `reached()`.
 template <class Reached>
 void yield_until(Reached reached) {

@@ -16,8 +16,6 @@
 namespace plumb::record {
 namespace {
 
-constexpr Name norm = Brick::rms_norm;
-
 class RingsInAFolder : public testing::Test {
   protected:
     RingsInAFolder() {

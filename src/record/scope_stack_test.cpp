@@ -10,8 +10,6 @@
 namespace plumb::record {
 namespace {
 
-constexpr Name norm = Brick::rms_norm;
-
 TEST(ScopeStack, leaves_the_same_records_as_the_macros) {
     TestRecorder pushed, made;
     pushed.push_step(host, Phase::decode, tokens(2), kv_length(9));

@@ -8,9 +8,6 @@
 namespace plumb::record {
 namespace {
 
-constexpr Name norm = Brick::rms_norm;       // 1
-constexpr Name attention = Brick::attention; // 9
-
 class ScopeOnBothClocks : public testing::TestWithParam<bool> {
   protected:
     ScopeOnBothClocks() : recorder_(TestOptions{GetParam(), 64 * 1024, "", {}}) {}

@@ -14,8 +14,6 @@
 namespace plumb::record {
 namespace {
 
-constexpr Name norm = Brick::rms_norm;
-
 TEST(Threads, record_concurrently_into_rings_of_their_own) {
     TestRecorder recorder;
     constexpr int threads = 8;

@@ -9,8 +9,6 @@
 namespace plumb::record {
 namespace {
 
-constexpr Name norm = Brick::rms_norm;
-
 TEST(Token, ended_on_its_own_thread_is_a_span) {
     TestRecorder recorder;
     Token token = recorder.begin(norm, bytes(8));
