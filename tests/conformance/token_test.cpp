@@ -116,7 +116,7 @@ TEST(Backends, each_one_enumerates_devices_or_says_in_a_sentence_what_to_do) {
         const auto devices = backend->enumerate();
         if (devices) {
             EXPECT_FALSE(devices->empty()) << backend->name();
-            for (const Device& device : *devices) {
+            for (const plumb::Device& device : *devices) {
                 EXPECT_FALSE(device.name.empty()) << backend->name();
             }
         } else {

@@ -40,6 +40,7 @@ namespace plumb::vocl {
 namespace {
 
 using namespace backends::opencl;
+using backends::opencl::Context; // and not plumb::Context
 
 struct World : mocks::VirtualWorld<> {
     Config config;
