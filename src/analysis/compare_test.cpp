@@ -16,8 +16,7 @@ namespace plumb::analysis {
 namespace {
 
 using planted::Tape;
-
-constexpr std::int64_t us = 1'000;
+using planted::us;
 
 /// 40 decode steps of: rms_norm 10 us, attention 50 us, gate_projection 30 us, lm_head 20 us; 5 us of nothing. `wobble`
 /// scales all of it, `attention` that brick.
@@ -65,7 +64,7 @@ std::vector<NamedRun> side(std::size_t runs, double attention, std::uint64_t see
     return out;
 }
 
-const CompareRow& row_of(const Comparison& comparison, CompareSubject subject, const std::string& name = "") {
+const CompareRow& compare_row_of(const Comparison& comparison, CompareSubject subject, const std::string& name = "") {
     for (const CompareRow& row : comparison.rows) {
         if (row.subject == subject && row.name == name) {
             return row;
@@ -100,12 +99,12 @@ TEST(Compare, takes_the_time_of_each_brick_category_and_step_from_a_recording) {
 
 TEST(Compare, a_slower_brick_is_named_with_its_step_and_category_and_nothing_else_is) {
     const Comparison comparison = compare_runs(side(5, 1, 2), side(5, 1.1, 3), {}, {});
-    EXPECT_EQ(row_of(comparison, CompareSubject::brick, "attention").verdict, Verdict::slow);
-    EXPECT_NEAR(*row_of(comparison, CompareSubject::brick, "attention").change.estimate.value, 0.1, 0.01);
-    EXPECT_EQ(row_of(comparison, CompareSubject::step).verdict, Verdict::slow);
-    EXPECT_EQ(row_of(comparison, CompareSubject::category, "attention").verdict, Verdict::slow);
+    EXPECT_EQ(compare_row_of(comparison, CompareSubject::brick, "attention").verdict, Verdict::slow);
+    EXPECT_NEAR(*compare_row_of(comparison, CompareSubject::brick, "attention").change.estimate.value, 0.1, 0.01);
+    EXPECT_EQ(compare_row_of(comparison, CompareSubject::step).verdict, Verdict::slow);
+    EXPECT_EQ(compare_row_of(comparison, CompareSubject::category, "attention").verdict, Verdict::slow);
     for (const char* other : {"rms_norm", "gate_projection", "lm_head"}) {
-        EXPECT_EQ(row_of(comparison, CompareSubject::brick, other).verdict, Verdict::same) << other;
+        EXPECT_EQ(compare_row_of(comparison, CompareSubject::brick, other).verdict, Verdict::same) << other;
     }
     EXPECT_EQ(outcome_of(comparison), Outcome::pass);
 }
@@ -212,7 +211,7 @@ TEST(Compare, T16_a_run_that_lost_records_passes_no_gate_on_a_brick_but_its_step
         EXPECT_EQ(comparison.gates[0].outcome, GateOutcome::undecided);
         EXPECT_EQ(comparison.gates[1].outcome, GateOutcome::undecided);
         EXPECT_EQ(comparison.gates[2].outcome, GateOutcome::passed);
-        EXPECT_EQ(row_of(comparison, CompareSubject::step).verdict, Verdict::fast);
+        EXPECT_EQ(compare_row_of(comparison, CompareSubject::step).verdict, Verdict::fast);
         for (const CompareRow& row : comparison.rows) {
             if (row.subject != CompareSubject::step) {
                 EXPECT_EQ(row.verdict, Verdict::undecided) << row.name;
@@ -272,7 +271,7 @@ TEST(Compare, ranks_of_one_step_are_one_run_and_decide_no_gate) {
     std::vector<NamedRun> changed = ranks(1.5, 3);
     const Comparison comparison = compare_runs(ranks(1, 2), changed, gates, {});
     EXPECT_TRUE(comparison.one_step);
-    EXPECT_EQ(row_of(comparison, CompareSubject::brick, "attention").verdict, Verdict::slow);
+    EXPECT_EQ(compare_row_of(comparison, CompareSubject::brick, "attention").verdict, Verdict::slow);
     for (const GateResult& result : comparison.gates) {
         EXPECT_EQ(result.outcome, GateOutcome::undecided) << result.sentence;
     }

@@ -5,12 +5,12 @@
 #include "analysis/planted_report_testing.hpp"
 #include "plumb/backend.hpp"
 
-namespace plumb::analysis {
+namespace plumb::analysis::device_report_test {
 namespace {
 
 using planted::Tape;
+using planted::us;
 
-constexpr std::int64_t us = 1'000;
 constexpr std::int64_t step_length = 1'000 * us;
 constexpr std::uint32_t host = 1, queue = 0x80000001, first_graph_track = 0x80000100;
 
@@ -570,4 +570,4 @@ TEST(DeviceReport, a_parent_site_stays_a_parent_where_rotation_left_its_children
 }
 
 } // namespace
-} // namespace plumb::analysis
+} // namespace plumb::analysis::device_report_test

@@ -11,13 +11,14 @@
 namespace plumb::analysis {
 namespace {
 
-constexpr std::int64_t ms = 1'000'000;
-constexpr std::uint32_t worker = 7;
+using planted::ms;
+
+constexpr std::uint32_t worker_track = 7;
 
 /// 300 steps of 1 ms on the host, and a second thread.
 WallEngine engine() {
     WallEngine made;
-    made.source.track(worker, "worker");
+    made.source.track(worker_track, "worker");
     made.steps(300, [](std::int64_t) {});
     return made;
 }
@@ -35,7 +36,7 @@ void plant(WallEngine& engine, bool migrations = true) {
         const std::uint64_t moved = migrations && i % 3 == 0 ? 5 * i : base::not_counted;
         engine.source.off_cpu_.push_back(
             sample(static_cast<std::int64_t>(i) * 100 * ms, {{WallEngine::host, {60 * ms * i, 30 * ms * i, moved}},
-                                                             {worker, {20 * ms * i, 0, base::not_counted}}}));
+                                                             {worker_track, {20 * ms * i, 0, base::not_counted}}}));
         engine.source.off_cpu_.back().process = {100 * i, 2 * i, 50 * i, 40 * i, 10 * ms * i};
     }
 }

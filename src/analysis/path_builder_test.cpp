@@ -4,29 +4,16 @@
 #include <gtest/gtest.h>
 
 #include "analysis/path_testing.hpp"
-#include "planted/tape.hpp"
 
-namespace plumb::analysis {
+namespace plumb::analysis::path_test {
 namespace {
 
 using planted::Tape;
-using testing::path_of;
-
-constexpr std::int64_t us = 1'000;
-constexpr std::uint32_t host = 1, worker = 2, queue = 0x80000001, graph_track = 0x80000002;
+using planted::us;
 
 std::string error_of(Tape& source, const PathOptions& options = {}) {
     const auto report = build_path(source, options);
     return report.ok() ? "" : report.error().message;
-}
-
-void add_queue(Tape& source) {
-    recording::TrackInfo info;
-    info.id = queue;
-    info.kind = recording::TrackKind::device_queue;
-    info.name = "stream";
-    info.source = "cuda_event";
-    source.device_track(info);
 }
 
 const PathRow& row(const PathReport& report, const std::string& name) {
@@ -223,4 +210,4 @@ TEST(Path, a_thousand_branches_that_all_overlap_and_join_cost_a_few_edges_each) 
 }
 
 } // namespace
-} // namespace plumb::analysis
+} // namespace plumb::analysis::path_test

@@ -7,28 +7,20 @@
 #include <vector>
 
 #include "analysis/path_testing.hpp"
-#include "planted/tape.hpp"
 
-namespace plumb::analysis {
+namespace plumb::analysis::path_test {
 namespace {
 
 using planted::Tape;
+using planted::us;
 using resolve::NodeKey;
-
-constexpr std::int64_t us = 1'000;
-constexpr std::uint32_t host = 1, worker = 2, queue = 0x80000001;
 
 /// Three launches of one brick in one layer by two threads, in [10 i, 10 i + 2) us, and their scopes [100 + 10 i, 105 + 10 i).
 struct Engine {
     explicit Engine(bool tells_launches) : tells(tells_launches) {
         source.track(host);
         source.track(worker, "worker");
-        recording::TrackInfo info;
-        info.id = queue;
-        info.kind = recording::TrackKind::device_queue;
-        info.name = "stream";
-        info.source = "cuda_event";
-        source.device_track(info);
+        add_queue(source);
         source.step_begin(host, 0, Phase::decode, 0);
         source.context(host, 0, 0);
         source.context(worker, 0, 0);
@@ -46,7 +38,7 @@ struct Engine {
         source.context_end(worker);
         source.context_end(host);
         source.step_end(host, Phase::decode, 0, 200 * us);
-        return testing::path_of(source);
+        return path_of(source);
     }
     Tape source;
     bool tells;
@@ -141,4 +133,4 @@ TEST(PathLaunches, a_linked_replay_comes_before_its_first_scope_and_its_kernels_
 }
 
 } // namespace
-} // namespace plumb::analysis
+} // namespace plumb::analysis::path_test

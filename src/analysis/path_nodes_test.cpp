@@ -4,34 +4,21 @@
 
 #include "analysis/path_testing.hpp"
 #include "analysis/roofline.hpp"
-#include "planted/tape.hpp"
 
-namespace plumb::analysis {
+namespace plumb::analysis::path_test {
 namespace {
 
 using planted::Tape;
+using planted::us;
 using resolve::NodeKey;
-using testing::depends;
-using testing::nodes;
-using testing::path_of;
 
-constexpr std::int64_t us = 1'000;
-constexpr std::uint32_t host = 1, worker = 2, queue = 0x80000001, other_queue = 0x80000002;
+constexpr std::uint32_t other_queue = 0x80000002;
 constexpr Name gemm{300}, rope{301}, poller{302};
 
 void prepare(Tape& source) {
     source.track(host);
     source.names_ = {
         {300, Category::other, "gemm_kernel"}, {301, Category::other, "rope_kernel"}, {302, Category::other, "poller"}};
-}
-
-void add_queue(Tape& source, std::uint32_t id, const std::string& name) {
-    recording::TrackInfo info;
-    info.id = id;
-    info.kind = recording::TrackKind::device_queue;
-    info.name = name;
-    info.source = "cuda_event";
-    source.device_track(info);
 }
 
 /// One brick of 20 to 60 us in a step of 100.
@@ -357,4 +344,4 @@ TEST(PathNodes, a_kernel_that_lost_its_shape_is_told_and_has_none) {
 }
 
 } // namespace
-} // namespace plumb::analysis
+} // namespace plumb::analysis::path_test

@@ -7,33 +7,24 @@
 #include <random>
 
 #include "analysis/path_testing.hpp"
-#include "planted/tape.hpp"
 #include "recording/graph_content_codec.hpp"
 
-namespace plumb::analysis {
+namespace plumb::analysis::path_test {
 namespace {
 
 using planted::Tape;
+using planted::us;
 using recording::CapturedNode;
 using recording::GraphContent;
 using recording::GraphInfo;
-using testing::depends;
-using testing::nodes;
-using testing::noted;
-using testing::path_of;
 
-constexpr std::int64_t us = 1'000;
-constexpr std::uint32_t host = 1, queue = 0x80000001, graph_track = 0x80000002, former_track = 0x80000003;
+constexpr std::uint32_t former_track = 0x80000003;
 
 void add_tracks(Tape& source) {
     source.track(host);
-    recording::TrackInfo info;
-    info.id = queue;
-    info.kind = recording::TrackKind::device_queue;
-    info.name = "stream";
-    info.source = "cuda_event";
-    source.device_track(info);
+    add_queue(source);
     for (const std::uint32_t id : {graph_track, former_track}) {
+        recording::TrackInfo info;
         info.id = id;
         info.kind = recording::TrackKind::captured_graph;
         info.source = "cuda_graph_event";
@@ -405,4 +396,4 @@ TEST(PathReplays, T10_times_that_a_device_can_have_contradict_no_edges_however_s
 }
 
 } // namespace
-} // namespace plumb::analysis
+} // namespace plumb::analysis::path_test

@@ -5,13 +5,26 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "analysis/path_builder.hpp"
+#include "planted/tape.hpp"
 
-namespace plumb::analysis::testing {
+namespace plumb::analysis::path_test {
+
+inline constexpr std::uint32_t host = 1, worker = 2, queue = 0x80000001, graph_track = 0x80000002;
+
+inline void add_queue(planted::Tape& source, std::uint32_t id = queue, const std::string& name = "stream") {
+    recording::TrackInfo info;
+    info.id = id;
+    info.kind = recording::TrackKind::device_queue;
+    info.name = name;
+    info.source = "cuda_event";
+    source.device_track(info);
+}
 
 inline PathReport path_of(const recording::RecordedRun& source, const PathOptions& options = {}) {
     auto report = build_path(source, options);
@@ -46,4 +59,4 @@ inline bool noted(const PathReport& report, const std::string& part) {
                        [&](const std::string& note) { return note.find(part) != std::string::npos; });
 }
 
-} // namespace plumb::analysis::testing
+} // namespace plumb::analysis::path_test

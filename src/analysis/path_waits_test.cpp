@@ -5,17 +5,15 @@
 #include "analysis/path_testing.hpp"
 #include "analysis/planted_wall_testing.hpp"
 
-namespace plumb::analysis {
+namespace plumb::analysis::path_test {
 namespace {
 
-using testing::noted;
+using planted::us;
 
-constexpr std::int64_t us = WallEngine::us;
-
-PathReport path_of(WallEngine& engine) {
+PathReport path_of_engine(WallEngine& engine) {
     PathOptions options;
     options.step = 1;
-    return testing::path_of(engine.source, options);
+    return path_of(engine.source, options);
 }
 
 std::int64_t path_ns(const PathReport& report, bool device) {
@@ -44,7 +42,7 @@ PathReport blocked(bool stamped, bool asleep) {
     WallEngine engine;
     engine.add_queue();
     engine.steps(4, [&](std::int64_t t) { blocking_read(engine, t, stamped, asleep); });
-    return path_of(engine);
+    return path_of_engine(engine);
 }
 
 TEST(PathWaits, T10_a_blocking_read_inside_a_submit_scope_is_the_device_on_the_path_and_no_work_of_the_host) {
@@ -84,7 +82,7 @@ TEST(PathWaits, the_host_works_on_the_path_no_longer_than_wall_says_it_did) {
     WallOptions options;
     options.step = 1;
     const WallPhase wall = engine.decode(options);
-    const PathReport path = path_of(engine);
+    const PathReport path = path_of_engine(engine);
     EXPECT_LE(static_cast<double>(path_ns(path, false)), value_of(wall.lanes[0].busy_ns));
     EXPECT_EQ(static_cast<double>(path_ns(path, true)), value_of(wall.lanes[1].busy_ns));
     EXPECT_EQ(value_of(wall.lanes[1].host_waits_ns), 850e3) << "the host never ran while the device did";
@@ -99,7 +97,7 @@ TEST(PathWaits, a_wait_inside_a_plain_scope_parts_it_and_what_follows_comes_afte
         engine.scope(WallEngine::tokenize, t + 20 * us, t + 800 * us);
         engine.scope(WallEngine::prepare, t + 800 * us, t + 1'000 * us);
     });
-    const PathReport report = path_of(engine);
+    const PathReport report = path_of_engine(engine);
     std::vector<std::string> names;
     for (const NodeId id : report.analysis.path) {
         names.push_back(report.graph.name_of(id));
@@ -121,7 +119,7 @@ TEST(PathWaits, sleep_while_nothing_ended_on_a_device_was_for_another_reason_and
         engine.off_cpu(t + 300 * us, t + 700 * us);
         engine.scope(WallEngine::tokenize, t + 20 * us, t + 1'000 * us);
     });
-    const PathReport report = path_of(engine);
+    const PathReport report = path_of_engine(engine);
     EXPECT_EQ(report.analysis.length_ns, 1'000 * us);
     EXPECT_EQ(path_ns(report, true), 0);
 }
@@ -133,9 +131,9 @@ TEST(PathWaits, a_wake_up_that_seems_to_come_a_little_before_the_commands_end_is
         engine.off_cpu(t + 40 * us, t + 896 * us);
         engine.command(Brick::lm_head, t + 20 * us, t + 896 * us, t + 50 * us, t + 900 * us);
     });
-    const PathReport report = path_of(engine);
+    const PathReport report = path_of_engine(engine);
     EXPECT_EQ(path_ns(report, true), 850 * us);
 }
 
 } // namespace
-} // namespace plumb::analysis
+} // namespace plumb::analysis::path_test

@@ -6,15 +6,15 @@
 namespace plumb::analysis {
 namespace {
 
-recording::Counters counted() {
+recording::Counters four_counters() {
     recording::Counters counters;
     counters.hardware = {{"cycles", 1000}, {"instructions", 2500}, {"cache_references", 400}, {"cache_misses", 100}};
     return counters;
 }
 
 TEST(ProcessorCounters, T12_instructions_per_cycle_come_from_counters_alone) {
-    EXPECT_DOUBLE_EQ(*processor_counters(counted())->instructions_per_cycle.value, 2.5);
-    recording::Counters without = counted();
+    EXPECT_DOUBLE_EQ(*processor_counters(four_counters())->instructions_per_cycle.value, 2.5);
+    recording::Counters without = four_counters();
     without.hardware.erase(without.hardware.begin()); // no cycles: ticks of a clock must not stand in
     without.hardware_reason = "this machine has no cycle counter";
     const auto counters = processor_counters(without);
@@ -25,8 +25,8 @@ TEST(ProcessorCounters, T12_instructions_per_cycle_come_from_counters_alone) {
 }
 
 TEST(ProcessorCounters, T7_the_miss_rate_is_of_counted_references_or_absent) {
-    EXPECT_DOUBLE_EQ(*processor_counters(counted())->cache_miss_share.value, 0.25);
-    recording::Counters idle = counted();
+    EXPECT_DOUBLE_EQ(*processor_counters(four_counters())->cache_miss_share.value, 0.25);
+    recording::Counters idle = four_counters();
     idle.hardware[2].second = idle.hardware[3].second = 0;
     EXPECT_FALSE(processor_counters(idle)->cache_miss_share.value);
     EXPECT_EQ(processor_counters(idle)->cache_miss_share.reason, "no cache reference was counted");

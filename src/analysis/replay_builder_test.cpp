@@ -9,9 +9,9 @@ namespace plumb::analysis {
 namespace {
 
 using planted::Tape;
+using planted::us;
 
-constexpr std::int64_t us = 1'000;
-constexpr std::uint32_t host = 1, graph_track = 0x80000100;
+constexpr std::uint32_t host_track = 1, graph_track = 0x80000100;
 
 ReplayReport replays_of(Tape& source) {
     const auto report = build_replays(source);
@@ -31,7 +31,7 @@ recording::GraphInfo captured(std::uint64_t key) {
 
 Tape with_graph_track(std::uint64_t key) {
     Tape source;
-    source.track(host);
+    source.track(host_track);
     recording::TrackInfo info;
     info.id = graph_track;
     info.kind = recording::TrackKind::captured_graph;
@@ -78,7 +78,7 @@ TEST(Replays, F11_a_key_has_the_time_of_the_device_from_stamps_or_none_never_tha
     source.graphs_ = {info, unsampled};
     for (std::int64_t i = 0; i < 4; ++i) {
         const std::int64_t t = i * 1000 * us;
-        source.launch(host, 64, launch_instrumented, 1, t, t + 5 * us);
+        source.launch(host_track, 64, launch_instrumented, 1, t, t + 5 * us);
         source.device_scope(graph_track, Brick::rms_norm, 0, 0, t + 10 * us, t + 30 * us);
         source.device_scope(graph_track, Brick::attention, 0, 0, t + 30 * us, t + 110 * us);
     }
@@ -134,8 +134,8 @@ TEST(Replays, padding_is_a_share_of_rows_and_absent_where_nobody_counted) {
 
 TEST(Replays, launches_of_a_key_without_a_row_are_not_silent) {
     Tape source = with_graph_track(1);
-    source.launch(host, 77, 0, 1, 0, us);
-    source.launch(host, 77, 0, 1, 2 * us, 3 * us);
+    source.launch(host_track, 77, 0, 1, 0, us);
+    source.launch(host_track, 77, 0, 1, 2 * us, 3 * us);
     const ReplayReport report = replays_of(source);
     ASSERT_EQ(report.notes.size(), 1u);
     EXPECT_EQ(report.notes[0], "Graph 77 was launched 2 times, but its life-cycle row is not in the recording.");
@@ -143,7 +143,7 @@ TEST(Replays, launches_of_a_key_without_a_row_are_not_silent) {
 
 TEST(Replays, a_recording_without_graphs_says_so) {
     Tape source;
-    source.track(host);
+    source.track(host_track);
     const ReplayReport report = replays_of(source);
     EXPECT_TRUE(report.graphs.empty());
     ASSERT_EQ(report.notes.size(), 1u);

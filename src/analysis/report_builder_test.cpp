@@ -8,10 +8,9 @@
 namespace plumb::analysis {
 namespace {
 
+using planted::ms;
 using planted::Tape;
-
-constexpr std::int64_t ms = 1'000'000;
-constexpr std::int64_t us = 1'000;
+using planted::us;
 
 struct StepShape {
     Phase phase = Phase::decode;

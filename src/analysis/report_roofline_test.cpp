@@ -13,9 +13,9 @@
 namespace plumb::analysis {
 namespace {
 
+using planted::ms;
 using planted::Tape;
-constexpr std::int64_t us = 1000;
-constexpr std::int64_t ms = 1000 * us;
+using planted::us;
 
 Peaks host_peaks() {
     Peaks peaks;

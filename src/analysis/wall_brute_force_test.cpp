@@ -141,7 +141,7 @@ class Thread {
     std::int64_t quiet_since_ = 0;
 };
 
-Truth count(const Map& map, std::int64_t begin, std::int64_t end) {
+Truth truth_of(const Map& map, std::int64_t begin, std::int64_t end) {
     Truth truth;
     truth.period = end - begin;
     for (std::int64_t t = begin; t < end; ++t) {
@@ -196,7 +196,7 @@ void compare(std::uint64_t seed, std::uint32_t threads, bool preempted, double t
         }
         worker.sample();
     }
-    const Truth truth = count(map, first_begin, last_end);
+    const Truth truth = truth_of(map, first_begin, last_end);
     const Report report = report_of(source);
     ASSERT_EQ(report.phases.size(), 1u);
     const WallAccount& wall = report.phases[0].wall;

@@ -12,7 +12,8 @@
 namespace plumb::analysis {
 namespace {
 
-constexpr std::int64_t us = WallEngine::us;
+using planted::us;
+
 constexpr int count = 21; // 20 of them count
 constexpr double counted = 20;
 

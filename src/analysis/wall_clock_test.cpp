@@ -10,15 +10,14 @@
 namespace plumb::analysis {
 namespace {
 
+using planted::ms;
 using planted::Tape;
-
-constexpr std::int64_t us = 1'000;
-constexpr std::int64_t ms = 1'000'000;
+using planted::us;
 
 // Decode steps of 20 ms on one thread, sampled as a recorder samples. Times in ns; `off` is the thread's off-CPU time.
-class Engine {
+class SampledEngine {
   public:
-    explicit Engine(Tape& source, std::uint32_t track = 1) : source_(source), track_(track) {}
+    explicit SampledEngine(Tape& source, std::uint32_t track = 1) : source_(source), track_(track) {}
 
     void begin_step(std::uint64_t id) {
         sample();
@@ -81,7 +80,7 @@ template <class Extra>
 WallAccount decode_with(Extra extra) {
     Tape source;
     source.track(1);
-    Engine engine(source);
+    SampledEngine engine(source);
     for (std::uint64_t step = 0; step < 40; ++step) {
         engine.begin_step(step);
         for (int i = 0; i < 100; ++i) {
@@ -97,7 +96,7 @@ WallAccount decode_with(Extra extra) {
 }
 
 TEST(WallClock, F5_coverage_is_the_share_of_busy_time_under_leaf_bricks) {
-    const WallAccount wall = decode_with([](Engine&) {});
+    const WallAccount wall = decode_with([](SampledEngine&) {});
     EXPECT_NEAR(wall.coverage.value.value(), 0.99, 1e-6);
     EXPECT_NEAR(wall.unattributed_ns / wall.period_ns, 0.01, 1e-6);
     EXPECT_EQ(wall.idle_ns, 0);
@@ -105,30 +104,31 @@ TEST(WallClock, F5_coverage_is_the_share_of_busy_time_under_leaf_bricks) {
 }
 
 TEST(WallClock, M6_a_spin_of_five_percent_outside_bricks_lowers_coverage_by_five_points_and_is_unattributed) {
-    const WallAccount before = decode_with([](Engine&) {});
+    const WallAccount before = decode_with([](SampledEngine&) {});
     // 5 % of the longer step.
-    const WallAccount after = decode_with([](Engine& engine) { engine.spin(20 * ms * 5 / 95); });
+    const WallAccount after = decode_with([](SampledEngine& engine) { engine.spin(20 * ms * 5 / 95); });
     EXPECT_NEAR(before.coverage.value.value() - after.coverage.value.value(), 0.05, 0.005);
     EXPECT_NEAR((after.unattributed_ns - before.unattributed_ns) / after.period_ns, 0.05, 0.0005);
     EXPECT_EQ(after.idle_ns, 0);
 }
 
 TEST(WallClock, a_sleep_between_bricks_is_idle_and_leaves_coverage_alone) {
-    const WallAccount before = decode_with([](Engine&) {});
-    const WallAccount after = decode_with([](Engine& engine) { engine.sleep(3 * ms); });
+    const WallAccount before = decode_with([](SampledEngine&) {});
+    const WallAccount after = decode_with([](SampledEngine& engine) { engine.sleep(3 * ms); });
     EXPECT_NEAR(after.idle_ns, 40 * 3e6, 1);
     EXPECT_NEAR(after.coverage.value.value(), before.coverage.value.value(), 1e-6);
     EXPECT_EQ(after.off_cpu_uncertain_ns, 0);
 }
 
 TEST(WallClock, a_sleep_inside_a_brick_is_idle_too) {
-    const WallAccount after = decode_with([](Engine& engine) { engine.brick(Brick::all_reduce, 3 * ms, 2 * ms); });
+    const WallAccount after =
+        decode_with([](SampledEngine& engine) { engine.brick(Brick::all_reduce, 3 * ms, 2 * ms); });
     EXPECT_NEAR(after.idle_ns, 40 * 2e6, 1);
     EXPECT_NEAR(after.union_ns, 40 * (100 * 198e3 + 1e6), 1);
 }
 
 TEST(WallClock, a_spin_and_a_sleep_in_one_gap_are_both_seen) {
-    const WallAccount after = decode_with([](Engine& engine) {
+    const WallAccount after = decode_with([](SampledEngine& engine) {
         engine.spin(ms);
         engine.sleep(2 * ms);
     });
@@ -139,7 +139,7 @@ TEST(WallClock, a_spin_and_a_sleep_in_one_gap_are_both_seen) {
 TEST(WallClock, short_off_cpu_time_goes_to_gaps_first_and_is_marked_uncertain) {
     Tape source;
     source.track(1);
-    Engine engine(source);
+    SampledEngine engine(source);
     engine.begin_step(0);
     engine.brick(Brick::attention, 100 * us);
     engine.sleep(30 * us); // too short to be sampled by itself
@@ -175,7 +175,7 @@ TEST(WallClock, two_threads_at_once_are_overlap) {
     Tape source;
     source.track(1);
     source.track(2, "worker");
-    Engine main(source, 1);
+    SampledEngine main(source, 1);
     for (std::uint64_t step = 0; step < 20; ++step) {
         main.begin_step(step);
         const std::int64_t t = main.now();
@@ -196,8 +196,8 @@ TEST(WallClock, while_one_thread_sleeps_another_keeps_the_step_busy) {
     Tape source;
     source.track(1);
     source.track(2, "worker");
-    Engine main(source, 1);
-    Engine worker(source, 2);
+    SampledEngine main(source, 1);
+    SampledEngine worker(source, 2);
     worker.sample();
     for (std::uint64_t step = 0; step < 20; ++step) {
         main.begin_step(step);
@@ -235,7 +235,7 @@ TEST(WallClock, laps_do_not_count_for_coverage_and_are_shown_apart) {
 TEST(WallClock, F5_the_share_of_the_wall_has_the_wall_as_its_denominator) {
     Tape source;
     source.track(1);
-    Engine engine(source);
+    SampledEngine engine(source);
     for (std::uint64_t step = 0; step < 10; ++step) {
         engine.begin_step(step);
         engine.brick(Brick::attention, 400 * us);
@@ -252,7 +252,7 @@ TEST(WallClock, F5_the_share_of_the_wall_has_the_wall_as_its_denominator) {
 TEST(WallClock, F5_time_between_steps_belongs_to_the_period_of_the_next_one) {
     Tape source;
     source.track(1);
-    Engine engine(source);
+    SampledEngine engine(source);
     for (std::uint64_t step = 0; step < 10; ++step) {
         engine.begin_step(step);
         engine.brick(Brick::attention, 900 * us);
@@ -269,7 +269,7 @@ TEST(WallClock, a_thread_that_is_silent_over_many_steps_is_not_busy_meanwhile) {
     Tape source;
     source.track(1);
     source.track(2, "helper");
-    Engine main(source, 1);
+    SampledEngine main(source, 1);
     source.scope(2, Brick::copy_h2d, 1000, 2000);
     for (std::uint64_t step = 0; step < 30; ++step) {
         main.begin_step(step);

@@ -14,7 +14,7 @@
 
 #include "analysis/planted_wall_testing.hpp"
 
-namespace plumb::analysis {
+namespace plumb::analysis::wall_sweep_test {
 namespace {
 
 constexpr std::int64_t length_ns = 1'200'000;
@@ -315,4 +315,4 @@ TEST(WallSweep, pieces_that_touch_hand_over_without_a_gap) {
 }
 
 } // namespace
-} // namespace plumb::analysis
+} // namespace plumb::analysis::wall_sweep_test

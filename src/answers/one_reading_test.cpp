@@ -22,9 +22,8 @@ namespace {
 using namespace plumb;
 using namespace plumb::analysis;
 using nlohmann::json;
+using planted::us;
 using plumb::support::parsed;
-
-constexpr std::int64_t us = WallEngine::us;
 
 /// Six steps: host work, layers, commands of a queue that is timed in some steps only, and replays of a captured graph.
 WallEngine engine() {

@@ -18,7 +18,7 @@
 
 namespace plumb::planted {
 
-inline constexpr std::int64_t us = 1'000;
+inline constexpr std::int64_t us = 1'000, ms = 1'000'000; // in ns
 
 class Tape final {
   public:

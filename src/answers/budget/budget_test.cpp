@@ -11,8 +11,7 @@ namespace plumb::analysis {
 namespace {
 
 using planted::Tape;
-
-constexpr std::int64_t us = 1'000;
+using planted::us;
 
 Report run_of(std::uint64_t tokens_per_step, std::int64_t load_before = 0) {
     Tape source;

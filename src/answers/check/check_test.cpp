@@ -14,8 +14,8 @@ namespace {
 using namespace analysis;
 
 using planted::Tape;
+using planted::us;
 
-constexpr std::int64_t us = 1'000;
 constexpr std::uint32_t host = 1, queue = 0x80000001;
 
 /// One prefill step, then seven decode steps: eight tokens, as a generation of eight leaves them.

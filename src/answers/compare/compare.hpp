@@ -83,7 +83,7 @@ void describe(V& v, const KeyDifference& d) {
 
 /// What rows of a comparison and of a history begin with.
 template <class V, class Row>
-void describe_subject(V& v, const Row& r) {
+void describe_compared(V& v, const Row& r) {
     v("phase", r.phase, "");
     v("subject", r.subject, "");
     v("name", r.name, "of a brick or category", !r.name.empty());
@@ -94,7 +94,7 @@ void describe_subject(V& v, const Row& r) {
 template <class V>
 void describe(V& v, const CompareRow& r) {
     v.type("compare row", "A step, brick, category or layer in all runs.");
-    describe_subject(v, r);
+    describe_compared(v, r);
     v("layer", r.layer, "of a layer", r.subject == CompareSubject::layer);
     v("category", r.category, "of a brick", r.subject == CompareSubject::brick);
     v("per_replay", r.per_replay, "from sampled replays");
@@ -169,7 +169,7 @@ constexpr const char* schema_of(const Comparison&) { return "plumb.compare/1"; }
 template <class V>
 void describe(V& v, const HistoryRow& r) {
     v.type("history row", "A step or brick over time.");
-    describe_subject(v, r);
+    describe_compared(v, r);
     v("runs_ns", r.runs_ns, "one for each run; null: not in it");
 }
 

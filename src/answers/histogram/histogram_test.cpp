@@ -13,8 +13,7 @@ const answers::Entry& histogram_answer();
 namespace {
 
 using nlohmann::json;
-
-constexpr std::int64_t us = 1'000;
+using planted::us;
 
 TEST(Histogram, calls_stand_in_equal_bins_from_the_least_to_the_99th_percentile) {
     planted::Tape tape;

@@ -13,8 +13,8 @@ namespace plumb::analysis {
 namespace {
 
 using planted::Tape;
+using planted::us;
 
-constexpr std::int64_t us = 1'000;
 constexpr int layer_count = 28;
 
 /// How long attention takes, in us, in a layer of a step.

@@ -23,6 +23,7 @@ namespace {
 using answers::contains;
 using answers::render_text;
 using planted::Tape;
+using planted::us;
 using ranks::testing::Planted;
 using ranks::testing::RankPlan;
 using recording::testing::TemporaryFolder;
@@ -128,8 +129,6 @@ TEST(Ranks, F14_quiet_runs_name_nobody) {
 }
 
 // --- Recordings ---
-
-constexpr std::int64_t us = 1'000;
 
 /// Two steps of four layers a hundred times, with a clock that is ahead by so much and gains so much.
 struct Clock {

@@ -13,42 +13,43 @@ const answers::Entry& requests_answer();
 namespace {
 
 using nlohmann::json;
+using planted::ms;
 using planted::Tape;
+using planted::us;
 
-constexpr std::int64_t us = 1'000;
-constexpr std::int64_t ms = 1'000'000;
-constexpr std::uint32_t engine = 1, web = 2;
+constexpr std::uint32_t engine_thread = 1, web_thread = 2;
 
 void step(Tape& tape, std::uint64_t number, Phase phase, std::int64_t begin, std::int64_t end, std::uint64_t tokens,
           const std::vector<std::uint64_t>& requests) {
-    tape.step_begin(engine, number, phase, begin);
-    tape.step_value(engine, phase == Phase::prefill ? StepValue::prefill_tokens : StepValue::decode_tokens, tokens);
+    tape.step_begin(engine_thread, number, phase, begin);
+    tape.step_value(engine_thread, phase == Phase::prefill ? StepValue::prefill_tokens : StepValue::decode_tokens,
+                    tokens);
     for (const std::uint64_t request : requests) {
-        tape.step_request(engine, request);
+        tape.step_request(engine_thread, request);
     }
-    tape.step_end(engine, phase, begin, end);
+    tape.step_end(engine_thread, phase, begin, end);
 }
 
 /// Two requests that overlap. The second's prefill keeps the first one from its second token.
 Tape two_requests() {
     Tape tape;
-    tape.track(engine, "engine");
-    tape.track(web, "web");
-    tape.request(web, 11, RequestMark::queue, 0,
+    tape.track(engine_thread, "engine");
+    tape.track(web_thread, "web");
+    tape.request(web_thread, 11, RequestMark::queue, 0,
                  {{RequestPart::trace_high, 0x0af7651916cd43dd},
                   {RequestPart::trace_low, 0x8448eb211c80319c},
                   {RequestPart::parent_span, 0xb7ad6b7169203331}});
-    tape.request(engine, 11, RequestMark::prefill, 100 * us);
+    tape.request(engine_thread, 11, RequestMark::prefill, 100 * us);
     step(tape, 1, Phase::prefill, 100 * us, 300 * us, 50, {11});
-    tape.request(web, 22, RequestMark::queue, 150 * us);
-    tape.request(engine, 11, RequestMark::decode, 300 * us);
-    tape.request(engine, 22, RequestMark::prefill, 310 * us);
+    tape.request(web_thread, 22, RequestMark::queue, 150 * us);
+    tape.request(engine_thread, 11, RequestMark::decode, 300 * us);
+    tape.request(engine_thread, 22, RequestMark::prefill, 310 * us);
     step(tape, 2, Phase::prefill, 310 * us, 900 * us, 400, {22});
-    tape.request(engine, 22, RequestMark::decode, 900 * us);
+    tape.request(engine_thread, 22, RequestMark::decode, 900 * us);
     step(tape, 3, Phase::decode, 910 * us, 1000 * us, 2, {11, 22});
-    tape.request(web, 11, RequestMark::end, 1000 * us, {{RequestPart::tokens, 2}});
+    tape.request(web_thread, 11, RequestMark::end, 1000 * us, {{RequestPart::tokens, 2}});
     step(tape, 4, Phase::decode, 1000 * us, 1100 * us, 1, {22});
-    tape.request(web, 22, RequestMark::end, 1100 * us, {{RequestPart::tokens, 3}});
+    tape.request(web_thread, 22, RequestMark::end, 1100 * us, {{RequestPart::tokens, 3}});
     return tape;
 }
 
@@ -110,14 +111,14 @@ TEST(Requests, each_names_the_step_that_it_waited_for) {
 
 TEST(Requests, percentiles_need_ten_over_one_minus_X_requests) {
     Tape tape;
-    tape.track(engine);
+    tape.track(engine_thread);
     for (std::int64_t i = 1; i <= 100; ++i) { // to the first token i ms, per token 2 ms
         const auto id = static_cast<std::uint64_t>(i);
         const std::int64_t at = 3 * ms * i;
-        tape.request(engine, id, RequestMark::queue, at);
-        tape.request(engine, id, RequestMark::prefill, at + i * ms / 2);
-        tape.request(engine, id, RequestMark::decode, at + i * ms);
-        tape.request(engine, id, RequestMark::end, at + i * ms + 20 * ms, {{RequestPart::tokens, 11}});
+        tape.request(engine_thread, id, RequestMark::queue, at);
+        tape.request(engine_thread, id, RequestMark::prefill, at + i * ms / 2);
+        tape.request(engine_thread, id, RequestMark::decode, at + i * ms);
+        tape.request(engine_thread, id, RequestMark::end, at + i * ms + 20 * ms, {{RequestPart::tokens, 11}});
     }
     const auto [document, text] = answers::said_of(requests_answer(), tape);
     const json ttft = time_of(document, "ttft");
@@ -131,13 +132,13 @@ TEST(Requests, percentiles_need_ten_over_one_minus_X_requests) {
 
 TEST(Requests, F1_what_is_not_known_is_absent_and_says_why) {
     Tape tape;
-    tape.track(engine);
-    tape.request(engine, 1, RequestMark::prefill, 0); // arrival not marked
-    tape.request(engine, 1, RequestMark::decode, 10 * us);
-    tape.request(engine, 1, RequestMark::end, 90 * us); // tokens not said
-    tape.request(engine, 2, RequestMark::queue, 100 * us,
+    tape.track(engine_thread);
+    tape.request(engine_thread, 1, RequestMark::prefill, 0); // arrival not marked
+    tape.request(engine_thread, 1, RequestMark::decode, 10 * us);
+    tape.request(engine_thread, 1, RequestMark::end, 90 * us); // tokens not said
+    tape.request(engine_thread, 2, RequestMark::queue, 100 * us,
                  {{RequestPart::trace_high, 0}, {RequestPart::trace_low, 0}, {RequestPart::parent_span, 0}});
-    tape.request(engine, 3, RequestMark::end, 110 * us, {{RequestPart::tokens, 1}});
+    tape.request(engine_thread, 3, RequestMark::end, 110 * us, {{RequestPart::tokens, 1}});
     const auto [document, text] = answers::said_of(requests_answer(), tape);
     EXPECT_EQ(document["requests"], 2);
     EXPECT_EQ(document["cut"], 1);
@@ -156,7 +157,7 @@ TEST(Requests, F1_what_is_not_known_is_absent_and_says_why) {
 
 TEST(Requests, chunks_of_threads_in_another_order_give_the_same_answer) {
     const json expected = answers::said_of(requests_answer(), two_requests()).document;
-    for (const std::uint32_t first : {engine, web}) {
+    for (const std::uint32_t first : {engine_thread, web_thread}) {
         Tape tape = two_requests();
         tape.deliver(first);
         EXPECT_EQ(answers::said_of(requests_answer(), tape).document, expected) << first;
@@ -165,7 +166,7 @@ TEST(Requests, chunks_of_threads_in_another_order_give_the_same_answer) {
 
 TEST(Requests, a_recording_without_any_says_how_to_mark_them) {
     Tape tape;
-    tape.track(engine);
+    tape.track(engine_thread);
     step(tape, 1, Phase::decode, 0, 100 * us, 1, {});
     EXPECT_NE(answers::said_of(requests_answer(), tape).text.find("PLUMB_REQUEST"), std::string::npos);
 }

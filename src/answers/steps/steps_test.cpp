@@ -13,8 +13,7 @@ const answers::Entry& steps_answer();
 namespace {
 
 using planted::Tape;
-
-constexpr std::int64_t us = 1'000;
+using planted::us;
 
 /// Steps of 100 us that follow each other, number 3 of 900 us; 50 us lie between numbers 4 and 5, outside of any step.
 Tape tape(int steps) {

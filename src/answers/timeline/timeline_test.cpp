@@ -15,11 +15,10 @@ namespace {
 
 using analysis::WallEngine;
 using nlohmann::json;
-
-constexpr std::int64_t us = WallEngine::us;
+using planted::us;
 
 /// Each step launches attention, which runs from 100 us to 400 us of it; in step 4 to 700 us.
-WallEngine engine() {
+WallEngine slow_engine() {
     WallEngine made;
     made.tells_launches = true;
     made.add_queue();
@@ -52,7 +51,7 @@ std::vector<Span> spans_of(const json& step) {
 }
 
 TEST(Timeline, a_step_has_its_lanes_spans_arrows_and_path) {
-    const auto [document, text] = answers::said_of(timeline_answer(), engine().source, {{"step", "4"}});
+    const auto [document, text] = answers::said_of(timeline_answer(), slow_engine().source, {{"step", "4"}});
     ASSERT_EQ(document["steps"].size(), 1);
     const json& step = document["steps"][0];
     EXPECT_EQ(step["choice"], "asked");
