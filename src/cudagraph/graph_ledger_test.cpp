@@ -10,7 +10,7 @@
 namespace plumb::cudagraph {
 namespace {
 
-constexpr std::int64_t second = 1'000'000'000;
+constexpr std::int64_t second_ns = 1'000'000'000;
 
 std::vector<recording::GraphInfo> collected(GraphLedger& ledger, std::int64_t now_ns, bool all = false) {
     std::vector<recording::GraphInfo> infos;
@@ -53,15 +53,15 @@ TEST(GraphLedger, changes_in_kind_are_handed_over_at_once_and_counts_once_a_seco
     const std::shared_ptr<GraphAccount> account = ledger.account(7);
     account->count_eager("prefill");
     EXPECT_EQ(collected(ledger, 10).size(), 1u) << "the first of all";
-    EXPECT_TRUE(collected(ledger, 10 + 2 * second).empty()) << "nothing is new";
+    EXPECT_TRUE(collected(ledger, 10 + 2 * second_ns).empty()) << "nothing is new";
     account->count_launch(500);
-    EXPECT_EQ(collected(ledger, 10 + 3 * second).size(), 1u);
+    EXPECT_EQ(collected(ledger, 10 + 3 * second_ns).size(), 1u);
     account->count_launch(500);
-    EXPECT_TRUE(collected(ledger, 11 + 3 * second).empty());
+    EXPECT_TRUE(collected(ledger, 11 + 3 * second_ns).empty());
     (void)account->captured();
-    EXPECT_EQ(collected(ledger, 12 + 3 * second).size(), 1u);
+    EXPECT_EQ(collected(ledger, 12 + 3 * second_ns).size(), 1u);
     account->count_launch(500);
-    const std::vector<recording::GraphInfo> all = collected(ledger, 13 + 3 * second, true);
+    const std::vector<recording::GraphInfo> all = collected(ledger, 13 + 3 * second_ns, true);
     ASSERT_EQ(all.size(), 1u);
     EXPECT_EQ(all[0].replays, 3u);
     EXPECT_EQ(all[0].launch_ns, 1500);

@@ -10,8 +10,6 @@
 namespace plumb::cudagraph {
 namespace {
 
-constexpr double near_truth = 1'000 + 800 + 64; // as in probes_test.cpp
-
 int asked = 0; // how often the namer was
 
 recording::NodeNames name_as_called(const std::vector<recording::NodeToName>& nodes) {

@@ -27,6 +27,8 @@
 namespace plumb::cudagraph {
 
 inline constexpr std::uint16_t first_name = 1000; // of scopes: each has a name of its own
+/// The gap before a scope's first kernel, what a stamp costs, two ticks.
+inline constexpr double near_truth = 1'000 + 800 + 64;
 
 /// How many random workloads a test runs: a share of them, unless the environment says more.
 inline std::uint64_t random_workloads(std::uint64_t share) {
@@ -58,8 +60,8 @@ class ProbeBench {
     explicit ProbeBench(vgpu::Config config = {}, ProbeOptions options = {})
         : engine(small_ledger(config)), recorder(record::TestOptions{}), stream(engine.stream()), side(engine.stream()),
           probes(std::make_unique<GraphProbes>(recorder, on_virtual_time(options))) {
-        queue = cuda(stream);
-        side_queue = cuda(side);
+        queue = plumb::cuda(stream);
+        side_queue = plumb::cuda(side);
     }
 
     static ProbeOptions on_virtual_time(ProbeOptions options) {
@@ -260,5 +262,14 @@ class ProbeBench {
     std::uint16_t layer_plus_one_ = 0;
     std::uint64_t kernels_made_ = 0;
 };
+
+/// `scopes` scopes with a kernel of so many nanoseconds each.
+inline KnownGraph capture_scopes(ProbeBench& bench, int scopes = 4, std::int64_t ns = 20'000) {
+    bench.begin_capture();
+    for (int i = 0; i < scopes; ++i) {
+        bench.scope([&] { bench.named_kernel("work", ns); });
+    }
+    return bench.end_capture();
+}
 
 } // namespace plumb::cudagraph

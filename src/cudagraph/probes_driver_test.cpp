@@ -12,14 +12,6 @@ namespace {
 
 using vgpu::CuResult;
 
-KnownGraph capture_scopes(ProbeBench& bench, int scopes, std::int64_t ns = 20'000) {
-    bench.begin_capture();
-    for (int i = 0; i < scopes; ++i) {
-        bench.scope([&] { bench.named_kernel("work", ns); });
-    }
-    return bench.end_capture();
-}
-
 /// A stamp kernel beside a programmatic launch finds no place until that kernel is over; an event needs none.
 TEST(ProbesDriver, scopes_of_programmatic_launches_end_when_their_kernel_did) {
     vgpu::Config config;
@@ -208,7 +200,7 @@ TEST(ProbesDriver, a_graph_is_timed_on_the_device_that_it_was_captured_on) {
         KnownGraph graph;
         ASSERT_EQ(cu.stream_begin_capture(stream, vgpu::CaptureMode::relaxed), CuResult::success);
         for (int i = 0; i < 3; ++i) {
-            const Scope brick = with_scope ? bench.recorder.scope(cuda(stream), Name{first_name}) : Scope();
+            const Scope brick = with_scope ? bench.recorder.scope(plumb::cuda(stream), Name{first_name}) : Scope();
             ASSERT_EQ(cu.launch_kernel(function, 1, 1, 1, 32, 1, 1, 0, stream, nullptr, nullptr), CuResult::success);
         }
         ASSERT_EQ(cu.stream_end_capture(stream, &graph.graph), CuResult::success);

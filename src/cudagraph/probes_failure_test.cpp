@@ -230,7 +230,7 @@ TEST(ProbesFailure, a_context_that_went_first_takes_the_twin_along) {
     vgpu::Context context = nullptr;
     ASSERT_EQ(bench.engine.cu.ctx_create(&context, 0, 0), CuResult::success); // current now
     bench.stream = bench.engine.stream();
-    bench.queue = cuda(bench.stream);
+    bench.queue = plumb::cuda(bench.stream);
     const vgpu::Stream stream = bench.stream;
     vgpu::Module module = nullptr;
     vgpu::Function function = nullptr;

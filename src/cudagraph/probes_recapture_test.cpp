@@ -7,15 +7,6 @@
 namespace plumb::cudagraph {
 namespace {
 
-/// `scopes` scopes with a kernel of so many nanoseconds each.
-KnownGraph capture_scopes(ProbeBench& bench, int scopes, std::int64_t ns) {
-    bench.begin_capture();
-    for (int i = 0; i < scopes; ++i) {
-        bench.scope([&] { bench.named_kernel("work", ns); });
-    }
-    return bench.end_capture();
-}
-
 void expect_nothing_measured(const recording::GraphInfo& row) {
     EXPECT_EQ(row.twin, "");
     EXPECT_EQ(row.track, 0u);

@@ -13,8 +13,6 @@ namespace {
 
 using vgpu::CuResult;
 
-constexpr double near_truth = 1'000 + 800 + 64; // the gap before a scope's first kernel, what a stamp costs, two ticks
-
 /// `layers` of three bricks, one of them made of laps; everything is in a scope. 171 us a layer.
 KnownGraph capture_layers(ProbeBench& bench, std::uint32_t layers) {
     bench.begin_capture();

@@ -21,7 +21,7 @@ TEST(ProbesThreads, eight_threads_capture_launch_and_evict_while_the_drain_colle
     const vgpu::Function kernel = bench.engine.function("kernel");
     for (int i = 0; i < threads; ++i) {
         streams.push_back(bench.engine.stream());
-        queues.push_back(cuda(streams.back()));
+        queues.push_back(plumb::cuda(streams.back()));
     }
     std::atomic<int> running{threads};
     std::atomic<std::uint64_t> launches{0};

@@ -7,14 +7,6 @@ namespace {
 
 using vgpu::CuResult;
 
-KnownGraph capture_scopes(ProbeBench& bench) {
-    bench.begin_capture();
-    for (int i = 0; i < 4; ++i) {
-        bench.scope([&] { bench.named_kernel("work", 20'000); });
-    }
-    return bench.end_capture();
-}
-
 TEST(TwinMemory, C16_twins_of_many_graphs_hold_the_bound_and_each_has_its_turn) {
     constexpr std::uint64_t graphs = 8;
     ProbeOptions options;

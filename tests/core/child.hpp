@@ -39,6 +39,14 @@ inline void spin(int loops) {
     }
 }
 
+inline constexpr Name norm = Brick::rms_norm;
+
+inline void scopes(Profiler& prof, int count, Name name = norm) {
+    for (int i = 0; i < count; ++i) {
+        PLUMB_BRICK(prof, host, name);
+    }
+}
+
 /// Runs `body` in a forked child, which ends with its result by _exit unless it ends otherwise. A hang ends after a minute.
 template <class Body>
 pid_t start_child(Body body) {

@@ -11,14 +11,6 @@
 namespace plumb::core_test {
 namespace {
 
-constexpr Name norm = Brick::rms_norm;
-
-void ten_scopes(Profiler& prof) {
-    for (int i = 0; i < 10; ++i) {
-        PLUMB_BRICK(prof, host, norm);
-    }
-}
-
 class Ended : public CoreTest {
   protected:
     void expect_ten_scopes(bool finished) {
@@ -34,7 +26,7 @@ class Ended : public CoreTest {
 TEST_F(Ended, by_exit_with_a_static_profiler_finishes_the_recording) {
     const ChildEnd end = in_child([&] {
         static Profiler prof(config());
-        ten_scopes(prof);
+        scopes(prof, 10);
         std::exit(3);
         return 0;
     });
@@ -45,7 +37,7 @@ TEST_F(Ended, by_exit_with_a_static_profiler_finishes_the_recording) {
 TEST_F(Ended, by_exit_while_other_threads_record_into_a_static_profiler_does_no_harm) {
     const ChildEnd end = in_child([&] {
         static Profiler prof(config());
-        ten_scopes(prof);
+        scopes(prof, 10);
         static std::atomic<int> running{0};
         for (int t = 0; t < 3; ++t) {
             std::thread([] {
@@ -70,7 +62,7 @@ TEST_F(Ended, by_exit_while_other_threads_record_into_a_static_profiler_does_no_
 TEST_F(Ended, by_exit_with_a_profiler_nobody_destroys_leaves_the_ring_to_the_reader) {
     const ChildEnd end = in_child([&] {
         auto* prof = new Profiler(config());
-        ten_scopes(*prof);
+        scopes(*prof, 10);
         std::exit(3);
         return 0;
     });
@@ -85,7 +77,7 @@ TEST_F(Ended, by_exit_with_a_profiler_nobody_destroys_leaves_the_ring_to_the_rea
 TEST_F(Ended, by_underscore_exit_is_safe_and_loses_nothing) {
     const ChildEnd end = in_child([&] {
         Profiler prof(config());
-        ten_scopes(prof);
+        scopes(prof, 10);
         _exit(4);
         return 0;
     });
@@ -97,7 +89,7 @@ TEST_F(Ended, by_control_c_leaves_a_readable_recording) {
     const ChildEnd end = in_child([&] {
         signal(SIGINT, SIG_DFL);
         Profiler prof(config());
-        ten_scopes(prof);
+        scopes(prof, 10);
         raise(SIGINT);
         return 0;
     });
@@ -109,7 +101,7 @@ TEST_F(Ended, by_a_crash_leaves_a_readable_recording) {
     const ChildEnd end = in_child([&] {
         signal(SIGABRT, SIG_DFL);
         Profiler prof(config());
-        ten_scopes(prof);
+        scopes(prof, 10);
         abort();
         return 0;
     });
@@ -126,7 +118,7 @@ TEST_F(Ended, signals_are_handled_by_the_programs_threads_never_by_ours) {
         };
         sigaction(SIGUSR1, &action, nullptr);
         Profiler prof(config());
-        ten_scopes(prof);
+        scopes(prof, 10);
         sigset_t blocked;
         sigemptyset(&blocked);
         sigaddset(&blocked, SIGUSR1);
@@ -145,7 +137,7 @@ TEST_F(Ended, signals_are_handled_by_the_programs_threads_never_by_ours) {
 TEST_F(Ended, a_ring_left_behind_is_folded_in_by_recover_and_removed) {
     (void)in_child([&] {
         Profiler prof(config());
-        ten_scopes(prof);
+        scopes(prof, 10);
         _exit(0);
         return 0;
     });

@@ -11,14 +11,6 @@
 namespace plumb::core_test {
 namespace {
 
-constexpr Name norm = Brick::rms_norm;
-
-void scopes(Profiler& prof, int count, Name name = norm) {
-    for (int i = 0; i < count; ++i) {
-        PLUMB_BRICK(prof, host, name);
-    }
-}
-
 class Forked : public CoreTest {};
 
 TEST_F(Forked, child_is_off_and_says_why_and_the_parent_goes_on) {

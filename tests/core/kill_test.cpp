@@ -18,7 +18,7 @@
 namespace plumb::core_test {
 namespace {
 
-constexpr unsigned threads = 4;
+constexpr unsigned recording_threads = 4;
 
 struct alignas(64) Counter {
     std::atomic<std::uint64_t> scopes{0};
@@ -35,7 +35,7 @@ Name name_of(unsigned thread) { return Name(static_cast<std::uint16_t>(thread + 
 template <class Prof>
 int record_for_ever(Prof& prof, Counter* counters, bool busy) {
     std::vector<std::thread> list;
-    for (unsigned t = 0; t < threads; ++t) {
+    for (unsigned t = 0; t < recording_threads; ++t) {
         list.emplace_back([&prof, counter = &counters[t], t] {
             for (std::uint64_t n = 1;; ++n) {
                 {
@@ -101,21 +101,21 @@ class TornRecorder : public Recorder {
 class Killed : public CoreTest {
   protected:
     Killed() {
-        void* memory =
-            mmap(nullptr, sizeof(Counter) * threads, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        void* memory = mmap(nullptr, sizeof(Counter) * recording_threads, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         counters_ = static_cast<Counter*>(memory);
     }
-    ~Killed() override { munmap(counters_, sizeof(Counter) * threads); }
+    ~Killed() override { munmap(counters_, sizeof(Counter) * recording_threads); }
 
     void count_anew() {
-        for (unsigned t = 0; t < threads; ++t) {
+        for (unsigned t = 0; t < recording_threads; ++t) {
             new (&counters_[t]) Counter;
         }
     }
     void round(std::mt19937_64& random, Tally& tally) {
         count_anew();
         const bool busy = random() % 2 == 0;
-        const unsigned watched = static_cast<unsigned>(random() % threads);
+        const unsigned watched = static_cast<unsigned>(random() % recording_threads);
         const std::uint64_t target = 1 + random() % (busy ? 3000 : 20000);
         const Config recorded = config("ring=4MiB");
         const pid_t child = start_child([&] {
@@ -141,7 +141,7 @@ class Killed : public CoreTest {
         ASSERT_EQ(held.problem, "");
         std::uint64_t counted = 0;
         std::uint64_t kept = 0;
-        for (unsigned t = 0; t < threads; ++t) {
+        for (unsigned t = 0; t < recording_threads; ++t) {
             const std::uint64_t counter = counters_[t].scopes.load(std::memory_order_acquire);
             const auto found = held.scopes.find(name_of(t).id);
             const std::uint64_t scopes = found == held.scopes.end() ? 0 : found->second;

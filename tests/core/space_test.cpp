@@ -14,14 +14,7 @@
 namespace plumb::core_test {
 namespace {
 
-constexpr Name norm = Brick::rms_norm;
 constexpr int cannot_mount = 77;
-
-void scopes(Profiler& prof, int count) {
-    for (int i = 0; i < count; ++i) {
-        PLUMB_BRICK(prof, host, norm);
-    }
-}
 
 /// Scopes whose work cannot be compressed: 8 bytes each, whatever the codec does.
 void bulky_scopes(Profiler& prof, int count) {

@@ -20,9 +20,7 @@ namespace {
 
 namespace cupti = vgpu::cupti;
 
-const std::vector<Work> layer_work = {
-    {Brick::rms_norm, 20'000}, {Brick::attention, 90'000}, {Brick::down_projection, 150'000}};
-constexpr int layers = 4;
+constexpr int audited_layers = 4;
 constexpr std::int64_t ahead_ns = 41'000'000'000; // of the tracing tool's clock
 
 template <class... Arguments>
@@ -108,11 +106,11 @@ Result<AuditReport> audited_as_nsys(const imported::PlannedTrace& trace) {
     return audited_file(trace_path(".sqlite"));
 }
 
-void run_steps(Engine& engine, int steps) {
+void run_uneven_steps(Engine& engine, int steps) {
     for (int step = 0; step < steps; ++step) {
         PLUMB_STEP(engine.profiler(), engine.queue(), Phase::decode, tokens(1));
         engine.kernel("ahead", 3'000'000 + 70'000 * (step % 7));
-        engine.forward(layers, layer_work);
+        engine.forward(audited_layers, layer_work);
         engine.wait();
     }
 }
@@ -125,7 +123,7 @@ void expect_true_to_the_device(const AuditReport& report, std::uint64_t steps, d
             if (row.brick != brick) {
                 continue;
             }
-            EXPECT_EQ(row.calls, steps * layers) << brick;
+            EXPECT_EQ(row.calls, steps * audited_layers) << brick;
             EXPECT_EQ(row.matched, row.calls) << brick;
             EXPECT_EQ(row.operations, row.calls) << brick;
             EXPECT_EQ(row.by_launch, 0U) << brick;
@@ -144,14 +142,14 @@ TEST(AuditOnVirtualGpu, eager_scopes_agree_with_cupti_but_for_the_gap_that_event
     config.clock_drift_ppm = 24;
     Engine engine(config, "device.every=1,warmup=0");
     const KernelTracer tracer;
-    run_steps(engine, 40);
+    run_uneven_steps(engine, 40);
     ASSERT_TRUE(engine.profiler().close().ok());
     const imported::PlannedTrace trace = KernelTracer::take();
-    ASSERT_EQ(trace.ops.size(), 40U * (1 + 3 * layers + 1));
+    ASSERT_EQ(trace.ops.size(), 40U * (1 + 3 * audited_layers + 1));
     for (const auto& report : {audited_as_kineto(trace), audited_as_nsys(trace)}) {
         ASSERT_TRUE(report.ok()) << report.error().message;
         expect_true_to_the_device(*report, 40, static_cast<double>(config.gap_ns));
-        EXPECT_EQ(report->inside, 40U * (3 * layers + 1));
+        EXPECT_EQ(report->inside, 40U * (3 * audited_layers + 1));
         // In front of the first scope nobody can say whose it is; later ones stand between scopes of steps that were timed.
         EXPECT_EQ(report->outside, 1U);
         EXPECT_EQ(report->not_covered, 39U);
@@ -163,13 +161,13 @@ TEST(AuditOnVirtualGpu, eager_scopes_agree_with_cupti_but_for_the_gap_that_event
 TEST(AuditOnVirtualGpu, steps_that_were_not_timed_are_no_fault) {
     Engine engine({}, "device.every=4,warmup=0");
     const KernelTracer tracer;
-    run_steps(engine, 80);
+    run_uneven_steps(engine, 80);
     ASSERT_TRUE(engine.profiler().close().ok());
     const auto report = audited_as_kineto(KernelTracer::take());
     ASSERT_TRUE(report.ok()) << report.error().message;
     expect_true_to_the_device(*report, 20, static_cast<double>(vgpu::config().gap_ns));
     EXPECT_EQ(report->not_covered, 0U);
-    EXPECT_EQ(report->inside, 20U * (3 * layers + 1));
+    EXPECT_EQ(report->inside, 20U * (3 * audited_layers + 1));
 }
 
 TEST(AuditOnVirtualGpu, bricks_inside_replays_agree_with_cupti) {
@@ -178,7 +176,7 @@ TEST(AuditOnVirtualGpu, bricks_inside_replays_agree_with_cupti) {
     Engine engine(config, "warmup=0,graph.every=4");
     CudaGraphCache cache(&engine.profiler());
     ASSERT_TRUE(cache.begin_capture(engine.stream()).ok());
-    engine.forward(layers, layer_work);
+    engine.forward(audited_layers, layer_work);
     ASSERT_TRUE(cache.end_capture(16).ok());
     const KernelTracer tracer;
     std::uint64_t instrumented = 0;
@@ -201,7 +199,7 @@ TEST(AuditOnVirtualGpu, bricks_inside_replays_agree_with_cupti) {
     ASSERT_TRUE(report.ok()) << report.error().message;
     std::uint64_t with_bricks = 0;
     for (const AuditRow& row : report->rows) {
-        with_bricks = std::max(with_bricks, row.calls / layers);
+        with_bricks = std::max(with_bricks, row.calls / audited_layers);
     }
     EXPECT_LE(with_bricks, instrumented);
     EXPECT_GE(with_bricks, 8U) << "the others have a stamp at either end alone, and come after so many";
@@ -216,14 +214,15 @@ TEST(AuditOnVirtualGpu, a_trace_of_another_run_does_not_fit) {
         const KernelTracer tracer;
         for (int step = 0; step < 40; ++step) {
             PLUMB_STEP(engine.profiler(), engine.queue(), Phase::decode, tokens(1));
-            engine.forward(layers + step % 3, {{Brick::rms_norm, 17'000}, {Brick::attention, 61'000 + 500 * step}});
+            engine.forward(audited_layers + step % 3,
+                           {{Brick::rms_norm, 17'000}, {Brick::attention, 61'000 + 500 * step}});
             engine.wait();
         }
         ASSERT_TRUE(engine.profiler().close().ok());
         other = KernelTracer::take();
     }
     Engine engine({}, "device.every=1,warmup=0");
-    run_steps(engine, 40);
+    run_uneven_steps(engine, 40);
     ASSERT_TRUE(engine.profiler().close().ok());
     const auto report = audited_as_kineto(other);
     ASSERT_TRUE(report.ok()) << report.error().message;

@@ -7,15 +7,13 @@
 namespace plumb::cuda_test {
 namespace {
 
-const std::vector<Work> layer_work = {
-    {Brick::rms_norm, 20'000}, {Brick::attention, 90'000}, {Brick::down_projection, 150'000}};
-constexpr int layers = 4;
+constexpr int eager_layers = 4;
 
 void run_steps(Engine& engine, int steps) {
     for (int step = 0; step < steps; ++step) {
         PLUMB_STEP(engine.profiler(), engine.queue(), Phase::decode, tokens(1), kv_length(step));
         engine.kernel("ahead", 3'000'000); // the host enqueues everything behind it: the device is never short of work
-        engine.forward(layers, layer_work);
+        engine.forward(eager_layers, layer_work);
         engine.wait();
     }
 }
@@ -32,8 +30,8 @@ TEST(EagerReport, T1_rows_say_what_the_device_did_however_long_the_host_took) {
                                                                                   : "down_projection");
         ASSERT_NE(row, nullptr);
         EXPECT_EQ(row->source, "cuda_event");
-        EXPECT_EQ(row->time.count, 40u * layers);
-        EXPECT_DOUBLE_EQ(row->calls_per_step, layers);
+        EXPECT_EQ(row->time.count, 40u * eager_layers);
+        EXPECT_DOUBLE_EQ(row->calls_per_step, eager_layers);
         const double slack = 32 + 2.0 * static_cast<double>(config.gap_ns);
         EXPECT_NEAR(row->time.mean_ns, static_cast<double>(piece.kernel_ns) + slack / 2, slack);
         EXPECT_EQ(row->launch_wait, 0u);
@@ -62,8 +60,8 @@ TEST(EagerReport, F1_a_measurement_that_failed_is_absent_and_counted_and_never_a
             EXPECT_GE(row.time.min_ns, 20'000 - 64) << row.key.name;
         }
     }
-    EXPECT_LT(timed, 40u * (3 * layers + 1));
-    EXPECT_EQ(timed + report.unresolved, 40u * (3 * layers + 1));
+    EXPECT_LT(timed, 40u * (3 * eager_layers + 1));
+    EXPECT_EQ(timed + report.unresolved, 40u * (3 * eager_layers + 1));
 }
 
 TEST(EagerReport, T2_the_parts_of_a_step_add_up_to_no_more_than_the_step) {
@@ -75,7 +73,7 @@ TEST(EagerReport, T2_the_parts_of_a_step_add_up_to_no_more_than_the_step) {
         sum += row.device ? row.sum_per_step_ns : 0;
     }
     ASSERT_EQ(report.phases.size(), 1u);
-    EXPECT_GT(sum, layers * 260'000.0);
+    EXPECT_GT(sum, eager_layers * 260'000.0);
     EXPECT_LT(sum, report.phases[0].span.mean_ns);
 }
 
@@ -117,15 +115,15 @@ TEST(EagerReport, steps_whose_queues_were_timed_give_the_bricks_and_the_others_t
     EXPECT_EQ(report.phases[0].steps, 60u);
     const Row* row = Engine::row_of(report, "attention");
     ASSERT_NE(row, nullptr);
-    EXPECT_EQ(row->time.count, 20u * layers);
-    EXPECT_DOUBLE_EQ(row->calls_per_step, layers) << "per timed step";
+    EXPECT_EQ(row->time.count, 20u * eager_layers);
+    EXPECT_DOUBLE_EQ(row->calls_per_step, eager_layers) << "per timed step";
 }
 
 TEST(EagerReport, a_device_that_waits_for_the_host_is_flagged_and_not_taken_for_a_slow_one) {
     Engine engine({}, "device.every=1,warmup=0");
     for (int step = 0; step < 30; ++step) {
         PLUMB_STEP(engine.profiler(), engine.queue(), Phase::decode, tokens(1));
-        engine.forward(layers, {{Brick::rms_norm, 1'000}}); // shorter than its launch takes
+        engine.forward(eager_layers, {{Brick::rms_norm, 1'000}}); // shorter than its launch takes
         engine.wait();
     }
     const Report report = engine.report();

@@ -27,6 +27,10 @@ struct Work {
     std::int64_t kernel_ns;
 };
 
+inline const std::vector<Work> layer_work = {
+    {Brick::rms_norm, 20'000}, {Brick::attention, 90'000}, {Brick::down_projection, 150'000}};
+inline constexpr std::uint64_t graph_key = 16;
+
 class Engine {
   public:
     explicit Engine(const vgpu::Config& config, const std::string& spec) {

@@ -10,8 +10,6 @@
 namespace plumb::cuda_test {
 namespace {
 
-constexpr std::uint64_t key = 16;
-
 /// Layer 3: rms_norm of three kernels, attention of three, of which score and mask run beside each other.
 class ForkedEngine {
   public:
@@ -42,11 +40,11 @@ class ForkedEngine {
             EXPECT_EQ(calls().stream_wait_event(engine.stream(), joined_, 0), cuda::CuResult::success);
         }
         engine.kernel("outside", 5'000);
-        ASSERT_TRUE(cache.end_capture(key).ok());
+        ASSERT_TRUE(cache.end_capture(graph_key).ok());
     }
     void replay() {
         PLUMB_STEP(engine.profiler(), engine.queue(), Phase::decode, tokens(1), kv_length(1));
-        const Result<bool> done = cache.replay(key, engine.stream());
+        const Result<bool> done = cache.replay(graph_key, engine.stream());
         ASSERT_TRUE(done.ok() && *done);
         engine.wait();
         ++steps;

@@ -13,8 +13,8 @@ namespace plumb::cuda_test {
 namespace {
 
 constexpr std::size_t width = 64;
-constexpr std::uint32_t layers = 3;
-constexpr int steps = 40;
+constexpr std::uint32_t rope_layers = 3;
+constexpr int decode_steps = 40;
 
 /// Three layers whose rope reads the position from device memory; in the layer that is stale, from its own parameter.
 class TensorsReport : public testing::Test {
@@ -67,7 +67,7 @@ class TensorsReport : public testing::Test {
         const Tensor of = tensor(reinterpret_cast<const void*>(hidden), DType::f32, {1, width});
         launch(embed, state.tokens, 0);
         PLUMB_TENSOR(prof, queue, Brick::embedding, of);
-        for (std::uint32_t layer = 0; layer < layers; ++layer) {
+        for (std::uint32_t layer = 0; layer < rope_layers; ++layer) {
             PLUMB_LAYER(prof, layer);
             PLUMB_TENSOR_INPUT(prof, queue, Brick::rope_embedding, of);
             {
@@ -97,7 +97,7 @@ class TensorsReport : public testing::Test {
             enqueue(prof, state, stale);
             EXPECT_TRUE(cache.end_capture(1).ok());
         }
-        for (int step = 0; step < steps; ++step) {
+        for (int step = 0; step < decode_steps; ++step) {
             position = 100 + step;
             PLUMB_STEP(prof, plumb::cuda(stream), Phase::decode, tokens(1),
                        kv_length(static_cast<std::uint64_t>(position) + 1));
@@ -143,7 +143,7 @@ TEST_F(TensorsReport, F3_a_graph_with_a_stale_input_parts_from_the_eager_run_at_
     const Result<DivergeReport> clean = diverge_recordings(path("eager"), path("clean"), exact);
     ASSERT_TRUE(clean.ok()) << clean.error().message;
     EXPECT_TRUE(clean->same()) << clean->divergent;
-    EXPECT_EQ(clean->compared, std::uint64_t{steps} * (1 + 2 * layers));
+    EXPECT_EQ(clean->compared, std::uint64_t{decode_steps} * (1 + 2 * rope_layers));
     EXPECT_EQ(clean->identical, clean->compared);
 
     const Result<DivergeReport> stale = diverge_recordings(path("eager"), path("stale"), exact);
