@@ -23,7 +23,7 @@ using record::TestRecorder;
 using record::Words;
 using record::words;
 
-constexpr Name norm = Brick::rms_norm;
+constexpr Name device_norm = Brick::rms_norm;
 constexpr std::uint32_t queue_track = 900;
 
 /// Finishes scopes when the test says so.
@@ -144,7 +144,7 @@ TEST_F(Collected, a_scope_has_the_devices_times_and_the_place_it_was_submitted_f
     {
         PLUMB_STEP(recorder_, queue_, Phase::decode);
         PLUMB_LAYER(recorder_, 4);
-        PLUMB_BRICK(recorder_, queue_, norm, bytes(64));
+        PLUMB_BRICK(recorder_, queue_, device_norm, bytes(64));
     }
     EXPECT_TRUE(round().empty()) << "not finished: nothing waits, nothing is made up";
     timer_.done[1] = {500, 530, 0};
@@ -157,7 +157,7 @@ TEST_F(Collected, a_scope_has_the_devices_times_and_the_place_it_was_submitted_f
 // Each scope has its own end: one end for all that is pending would make durations cumulative.
 TEST_F(Collected, scopes_collected_together_keep_their_own_ends) {
     for (int i = 0; i < 3; ++i) {
-        PLUMB_BRICK(recorder_, queue_, norm);
+        PLUMB_BRICK(recorder_, queue_, device_norm);
     }
     timer_.done = {{1, {100, 110, 0}}, {2, {110, 125, 0}}, {3, {125, 126, 0}}};
     Words scopes;
@@ -170,15 +170,15 @@ TEST_F(Collected, scopes_collected_together_keep_their_own_ends) {
 }
 
 TEST_F(Collected, a_span_that_ends_before_it_begins_is_counted_never_clamped) {
-    { PLUMB_BRICK(recorder_, queue_, norm); }
+    { PLUMB_BRICK(recorder_, queue_, device_norm); }
     timer_.done[1] = {500, 400, 0};
     EXPECT_TRUE(round().empty());
     EXPECT_EQ(collector_.unresolved(), 1u);
 }
 
 TEST_F(Collected, what_never_finishes_is_counted_as_unresolved) {
-    { PLUMB_BRICK(recorder_, queue_, norm); }
-    { PLUMB_BRICK(recorder_, queue_, norm); }
+    { PLUMB_BRICK(recorder_, queue_, device_norm); }
+    { PLUMB_BRICK(recorder_, queue_, device_norm); }
     timer_.done[1] = {1, 2, 0};
     (void)round();
     EXPECT_EQ(collector_.unresolved(), 1u);
@@ -186,18 +186,18 @@ TEST_F(Collected, what_never_finishes_is_counted_as_unresolved) {
 
 TEST_F(Collected, a_refused_scope_is_dropped_and_counted_and_leaks_no_token) {
     timer_.refuse_begin = true;
-    { PLUMB_BRICK(recorder_, queue_, norm); }
+    { PLUMB_BRICK(recorder_, queue_, device_norm); }
     {
-        PLUMB_BRICK(recorder_, host, norm);
-        PLUMB_LAP(recorder_, queue_, norm);
+        PLUMB_BRICK(recorder_, host, device_norm);
+        PLUMB_LAP(recorder_, queue_, device_norm);
     }
     EXPECT_EQ(recorder_.drops(Drop::device_failed), 2u);
     timer_.refuse_begin = false;
     timer_.refuse_end = true;
-    { PLUMB_BRICK(recorder_, queue_, norm); }
+    { PLUMB_BRICK(recorder_, queue_, device_norm); }
     {
-        PLUMB_BRICK(recorder_, host, norm);
-        PLUMB_LAP(recorder_, queue_, norm);
+        PLUMB_BRICK(recorder_, host, device_norm);
+        PLUMB_LAP(recorder_, queue_, device_norm);
     }
     EXPECT_EQ(recorder_.drops(Drop::device_failed), 4u);
     EXPECT_EQ(timer_.in_flight(), 0u);
@@ -207,7 +207,7 @@ TEST_F(Collected, a_refused_scope_is_dropped_and_counted_and_leaks_no_token) {
 TEST_F(Collected, immediate_waits_and_a_failed_wait_is_counted_once) {
     timer_.immediately = true;
     timer_.refuse_wait = true;
-    { PLUMB_BRICK(recorder_, queue_, norm); }
+    { PLUMB_BRICK(recorder_, queue_, device_norm); }
     EXPECT_TRUE(round().empty());
     EXPECT_EQ(recorder_.drops(Drop::device_failed), 1u);
     EXPECT_EQ(collector_.unresolved(), 0u);
@@ -218,17 +218,17 @@ TEST_F(Collected, a_recorder_in_sync_immediate_waits_for_every_device_and_never_
     record::TestOptions options;
     options.stamps.serialise = true;
     TestRecorder immediate(options);
-    { PLUMB_BRICK(immediate, queue_, norm); }
+    { PLUMB_BRICK(immediate, queue_, device_norm); }
     EXPECT_EQ(timer_.waits, 1u) << "a queue of the whole process knows nothing of this recorder's sync mode";
     {
-        PLUMB_BRICK(immediate, host, norm);
-        PLUMB_LAP(immediate, queue_, norm);
+        PLUMB_BRICK(immediate, host, device_norm);
+        PLUMB_LAP(immediate, queue_, device_norm);
     }
     EXPECT_EQ(timer_.waits, 2u);
-    { PLUMB_BRICK(recorder_, queue_, norm); }
+    { PLUMB_BRICK(recorder_, queue_, device_norm); }
     EXPECT_EQ(timer_.waits, 2u) << "deferred";
     timer_.on_host = true;
-    { PLUMB_BRICK(immediate, queue_, norm); }
+    { PLUMB_BRICK(immediate, queue_, device_norm); }
     EXPECT_EQ(timer_.waits, 2u);
 }
 
@@ -253,8 +253,8 @@ TEST_F(Collected, a_clock_whose_timer_is_gone_gets_its_pairs_from_the_next_one) 
 
 TEST_F(Collected, open_across_a_toggle_gives_its_token_back) {
     {
-        PLUMB_BRICK(recorder_, queue_, norm);
-        PLUMB_LAP(recorder_, queue_, norm);
+        PLUMB_BRICK(recorder_, queue_, device_norm);
+        PLUMB_LAP(recorder_, queue_, device_norm);
         recorder_.off();
     }
     EXPECT_EQ(timer_.in_flight(), 0u);
@@ -263,7 +263,7 @@ TEST_F(Collected, open_across_a_toggle_gives_its_token_back) {
 
 TEST_F(Collected, in_a_full_ring_gives_its_token_back) {
     for (int i = 0; i < 5000; ++i) {
-        PLUMB_BRICK(recorder_, queue_, norm);
+        PLUMB_BRICK(recorder_, queue_, device_norm);
     }
     const std::uint64_t lost = recorder_.drops(Drop::ring_full);
     EXPECT_GT(lost, 0u);
@@ -273,7 +273,7 @@ TEST_F(Collected, in_a_full_ring_gives_its_token_back) {
 TEST_F(Collected, laps_on_a_queue_share_no_token_and_end_with_their_scope) {
     {
         PLUMB_BRICK(recorder_, host, Brick::attention);
-        PLUMB_LAP(recorder_, queue_, norm);
+        PLUMB_LAP(recorder_, queue_, device_norm);
         PLUMB_LAP(recorder_, queue_, Brick::rope_embedding);
     }
     timer_.done = {{1, {10, 20, 0}}, {2, {20, 50, 0}}};
@@ -293,12 +293,12 @@ TEST_F(Collected, with_host_only_stamps_the_timer_is_never_asked) {
     options.stamps.host_only = true;
     TestRecorder host_only(options);
     {
-        PLUMB_BRICK(host_only, queue_, norm);
+        PLUMB_BRICK(host_only, queue_, device_norm);
         PLUMB_LAP(host_only, queue_, Brick::rope_embedding);
         host_only.clock.advance(3);
         PLUMB_LAP_END(host_only, queue_);
     }
-    host_only.record_device(norm, queue_, DeviceToken{1});
+    host_only.record_device(device_norm, queue_, DeviceToken{1});
     EXPECT_EQ(timer_.last, 0u);
     EXPECT_EQ(host_only.take(), (Words{"scope 5 @1000 +3 lap", "scope 1 @1000 +3"}));
 }
@@ -312,7 +312,7 @@ TEST_F(Collected, clock_pairs_of_the_queue_are_written_under_its_own_clock) {
 }
 
 TEST_F(Collected, what_is_wrong_with_a_span_is_written_before_it) {
-    { PLUMB_BRICK(recorder_, queue_, norm); }
+    { PLUMB_BRICK(recorder_, queue_, device_norm); }
     timer_.done[1] = {500, 530, span_includes_launch_wait};
     EXPECT_EQ(round(),
               (Words{"context step+1=0 layer+1=0", "cause 1:2", "span_quality 1", "scope 1 @500 +30", "context_end"}));
@@ -320,7 +320,7 @@ TEST_F(Collected, what_is_wrong_with_a_span_is_written_before_it) {
 
 TEST_F(Collected, M2_what_never_becomes_ready_holds_back_nothing_but_its_own_group) {
     for (int i = 0; i < 4; ++i) {
-        PLUMB_BRICK(recorder_, queue_, norm);
+        PLUMB_BRICK(recorder_, queue_, device_norm);
     }
     timer_.groups = {{1, 10}, {2, 10}, {3, 11}}; // two command buffers, and a scope of the queue
     timer_.done[2] = {20, 21, 0};
@@ -333,7 +333,7 @@ TEST_F(Collected, M2_what_never_becomes_ready_holds_back_nothing_but_its_own_gro
 
 TEST_F(Collected, F8_what_lies_inside_a_scope_is_written_before_it_though_it_was_asked_for_too_early) {
     for (int i = 0; i < 4; ++i) {
-        PLUMB_BRICK(recorder_, queue_, norm);
+        PLUMB_BRICK(recorder_, queue_, device_norm);
     }
     timer_.groups = {{1, 10}, {2, 10}, {3, 11}};
     timer_.done[3] = {30, 31, 0};
@@ -348,9 +348,9 @@ TEST_F(Collected, F8_what_lies_inside_a_scope_is_written_before_it_though_it_was
 }
 
 TEST_F(Collected, when_it_was_queued_and_submitted_is_written_before_a_scope_where_its_source_tells) {
-    { PLUMB_BRICK(recorder_, queue_, norm); }
+    { PLUMB_BRICK(recorder_, queue_, device_norm); }
     timer_.done[1] = {500, 530, 0, 400, 470};
-    { PLUMB_BRICK(recorder_, queue_, norm); }
+    { PLUMB_BRICK(recorder_, queue_, device_norm); }
     timer_.done[2] = {600, 630, 0, no_ticks, 601}; // a moment behind the begin is no lead
     EXPECT_EQ(round(),
               (Words{"context step+1=0 layer+1=0", "cause 1:2", "span_lead queued=100 submitted=30", "scope 1 @500 +30",
@@ -391,7 +391,7 @@ TEST(DeviceLabels, a_scope_in_a_capture_is_noted_with_name_layer_and_work_and_re
     {
         PLUMB_LAYER(recorder, 4);
         PLUMB_BRICK(recorder, queue, Brick::attention, bytes(64));
-        PLUMB_LAP(recorder, queue, norm);
+        PLUMB_LAP(recorder, queue, device_norm);
         PLUMB_LAP(recorder, queue, Brick::rope_embedding, bytes(8));
     }
     ASSERT_EQ(timer.labels.size(), 3u);
@@ -415,11 +415,11 @@ TEST(DeviceLabels, of_every_nth_step_all_scopes_are_timed_and_of_the_others_none
     const Queue queue{&timer, 7};
     for (int step = 0; step < 9; ++step) {
         PLUMB_STEP(recorder, queue, Phase::decode);
-        PLUMB_BRICK(recorder, queue, norm);
-        PLUMB_LAP(recorder, queue, norm);
-        PLUMB_LAP(recorder, queue, norm);
+        PLUMB_BRICK(recorder, queue, device_norm);
+        PLUMB_LAP(recorder, queue, device_norm);
+        PLUMB_LAP(recorder, queue, device_norm);
     }
-    { PLUMB_BRICK(recorder, queue, norm); } // in no step: timed
+    { PLUMB_BRICK(recorder, queue, device_norm); } // in no step: timed
     int scopes = 0;
     for (const std::string& word : recorder.take()) {
         scopes += word.rfind("device_scope", 0) == 0 ? 1 : 0;
@@ -468,8 +468,8 @@ TEST(ProcessQueue, is_found_by_its_track_by_every_collector_and_shares_the_clock
     DeviceCollector collector(5);
     EXPECT_TRUE(collector.active());
     auto writer = *recording::Writer::create({}, recording::Metadata{});
-    { PLUMB_BRICK(recorder, (Queue{&first, track}), norm); }
-    { PLUMB_BRICK(recorder, (Queue{&second, other}), norm); }
+    { PLUMB_BRICK(recorder, (Queue{&first, track}), device_norm); }
+    { PLUMB_BRICK(recorder, (Queue{&second, other}), device_norm); }
     first.done[1] = {5, 6, 0};
     second.done[1] = {7, 9, 0};
     for (const auto& [thread, records] : recorder.take_tracks()) {

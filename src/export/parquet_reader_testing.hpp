@@ -13,7 +13,7 @@
 #include <vector>
 #include <zstd.h>
 
-namespace plumb::exporting::testing {
+namespace plumb::exporting::parquet_testing {
 
 class ByteReader {
   public:
@@ -310,4 +310,4 @@ class ParquetFile {
     std::string only_;
 };
 
-} // namespace plumb::exporting::testing
+} // namespace plumb::exporting::parquet_testing

@@ -14,7 +14,7 @@ namespace {
 
 using namespace plumb;
 using namespace plumb::exporting;
-using plumb::exporting::testing::ParquetFile;
+using plumb::exporting::parquet_testing::ParquetFile;
 using resolve::SampleKind;
 using Cells = std::vector<std::string>;
 
@@ -290,7 +290,7 @@ TEST(Parquet, texts_come_back_from_dictionaries_of_one_and_of_two_bytes_and_miss
         for (std::size_t i = 0; i < codes.size(); ++i) {
             ASSERT_EQ(cells[i], i % 5 == 0 ? "null" : "text " + std::to_string(codes[i] / 2)) << i;
         }
-        const plumb::exporting::testing::Node& statistics = file.footer[4].list[0][1].list[0][3][12];
+        const plumb::exporting::parquet_testing::Node& statistics = file.footer[4].list[0][1].list[0][3][12];
         EXPECT_EQ(statistics[6].text, "text 0");
         EXPECT_EQ(statistics[3].number, 4001);
     }

@@ -13,7 +13,7 @@
 namespace plumb::fingerprint {
 namespace {
 
-constexpr DType types[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::i32};
+constexpr DType hashed_types[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::i32};
 
 using Bytes = std::vector<unsigned char>;
 
@@ -38,7 +38,7 @@ Bytes random_tensor(DType type, std::size_t n, std::mt19937_64& random) {
 
 TEST(FingerprintHash, T9_sees_every_change_of_a_single_element_wherever_it_is) {
     std::mt19937_64 random(1);
-    for (const DType type : types) {
+    for (const DType type : hashed_types) {
         for (int round = 0; round < 20'000; ++round) {
             const std::size_t n = 1 + random() % 400;
             Bytes bytes = random_tensor(type, n, random);
@@ -56,7 +56,7 @@ TEST(FingerprintHash, T9_sees_every_change_of_a_single_element_wherever_it_is) {
 
 TEST(FingerprintHash, T9_sees_two_elements_that_trade_places_even_where_signs_alone_differ) {
     std::mt19937_64 random(2);
-    for (const DType type : types) {
+    for (const DType type : hashed_types) {
         const std::uint64_t top = std::uint64_t{1} << (8 * size_of(type) - 1);
         for (int round = 0; round < 20'000; ++round) {
             const std::size_t n = 2 + random() % 300;
@@ -77,7 +77,7 @@ TEST(FingerprintHash, T9_sees_two_elements_that_trade_places_even_where_signs_al
 
 TEST(FingerprintHash, T9_sees_permutations_within_a_row_and_of_whole_rows) {
     std::mt19937_64 random(3);
-    for (const DType type : types) {
+    for (const DType type : hashed_types) {
         for (int round = 0; round < 2'000; ++round) {
             const std::size_t rows = 2 + random() % 40, n = rows * 32;
             const Bytes bytes = random_tensor(type, n, random);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t chunk = 64;
 constexpr std::size_t chunks = 4;
-constexpr std::size_t steps = 50;
+constexpr std::size_t decoded_steps = 50;
 
 /// A neighbour that takes the memory and the CPU makes the few instructions between bricks dearer, and never the bricks
 /// wider than they are: the best of some runs says most of the decoder.
@@ -65,7 +65,7 @@ class FamilyCoverage : public testing::TestWithParam<const char*> {
         config.warmup_steps = 0;
         Profiler profiler(config);
         EXPECT_TRUE(decoder->prefill(decoder->random_prompt(chunks * chunk, 1), profiler).ok());
-        EXPECT_TRUE(decoder->decode(steps, profiler).ok());
+        EXPECT_TRUE(decoder->decode(decoded_steps, profiler).ok());
         Result<Report> report = profiler.snapshot();
         EXPECT_TRUE(report.ok()) << report.error().message;
         return std::move(*report);
@@ -111,7 +111,7 @@ TEST_P(MixtureCoverage, F6_parts_of_a_mixture_have_rows_of_one_call_per_layer_an
         calls[{row.key.name, row.key.phase}] += row.time.count;
     }
     for (const char* part : {"moe_router", "moe_dispatch", "moe_experts", "moe_combine"}) {
-        EXPECT_EQ((calls[{part, Phase::decode}]), layers_ * steps) << part;
+        EXPECT_EQ((calls[{part, Phase::decode}]), layers_ * decoded_steps) << part;
         EXPECT_EQ((calls[{part, Phase::prefill}]), layers_ * chunks) << part;
     }
     EXPECT_EQ((calls[{"gate_projection", Phase::decode}]), 0U);

@@ -21,9 +21,9 @@ namespace plumb::decoder {
 namespace {
 
 constexpr std::uint64_t before = 9; // steps: the prefill, and decodes in which caches and buffers become warm
-constexpr std::uint64_t steps = 40;
+constexpr std::uint64_t timed_steps = 40;
 
-double now_ns() {
+double stopwatch_ns() {
     timespec t{};
     clock_gettime(CLOCK_MONOTONIC, &t);
     return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
@@ -58,10 +58,10 @@ class PathLength : public testing::Test {
         Profiler profiler(config);
         ASSERT_TRUE(decoder->prefill(decoder->random_prompt(32, 1), profiler).ok());
         ASSERT_TRUE(decoder->decode(before - 1, profiler).ok());
-        for (std::uint64_t i = 0; i < steps; ++i) {
-            const double begin = now_ns();
+        for (std::uint64_t i = 0; i < timed_steps; ++i) {
+            const double begin = stopwatch_ns();
             ASSERT_TRUE(decoder->decode(1, profiler).ok());
-            stopwatch_ns_.push_back(now_ns() - begin);
+            stopwatch_ns_.push_back(stopwatch_ns() - begin);
         }
     }
 
@@ -74,7 +74,7 @@ TEST_F(PathLength, T10_the_path_of_a_decode_step_on_one_track_is_as_long_as_the_
     const std::string run = (folder_ / "run.plumb").string();
     ASSERT_NO_FATAL_FAILURE(decode(run));
     std::vector<double> of_stopwatch;
-    for (std::uint64_t i = 0; i < steps; ++i) {
+    for (std::uint64_t i = 0; i < timed_steps; ++i) {
         PathOptions options;
         options.step = before + i;
         const Result<PathReport> path = path_recording(run, options);

@@ -21,7 +21,7 @@
 namespace plumb::decoder {
 namespace {
 
-constexpr std::size_t steps = 60;
+constexpr std::size_t planted_steps = 60;
 
 std::int64_t now_ns(clockid_t clock) {
     timespec t{};
@@ -100,12 +100,12 @@ class WallAccounting : public testing::Test {
         const std::int64_t begin = now_ns(CLOCK_MONOTONIC);
         const std::int64_t cpu_begin = now_ns(CLOCK_THREAD_CPUTIME_ID);
         double mean_step = 0;
-        for (std::size_t i = 0; i < steps; ++i) {
+        for (std::size_t i = 0; i < planted_steps; ++i) {
             const std::int64_t cpu = now_ns(CLOCK_THREAD_CPUTIME_ID);
             EXPECT_TRUE(decoder->decode(1, profiler).ok());
             mean_step += (static_cast<double>(now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu) - mean_step) / double(i + 1);
             // After the last step nothing is planted: the last period ends with it.
-            const Planted planted = i + 1 < steps ? plant(mean_step) : Planted{};
+            const Planted planted = i + 1 < planted_steps ? plant(mean_step) : Planted{};
             result.planted.busy_ns += planted.busy_ns;
             result.planted.idle_ns += planted.idle_ns;
         }
@@ -132,7 +132,7 @@ class WallAccounting : public testing::Test {
 TEST_F(WallAccounting, bricks_cover_the_decode_and_the_parts_add_up) {
     const Measured plain = run(nothing);
     const WallAccount& wall = plain.decode.wall;
-    EXPECT_EQ(plain.decode.steps, steps);
+    EXPECT_EQ(plain.decode.steps, planted_steps);
     ASSERT_TRUE(wall.coverage.value);
     EXPECT_GE(*wall.coverage.value, 0.99);
     EXPECT_EQ(plain.calls.at("lm_head"), 1.0);
@@ -143,7 +143,7 @@ TEST_F(WallAccounting, bricks_cover_the_decode_and_the_parts_add_up) {
 TEST_F(WallAccounting, an_outside_stopwatch_agrees_with_tokens_per_second) {
     const Measured plain = run(nothing);
     ASSERT_TRUE(plain.decode.tokens_per_second.value);
-    const double outside = static_cast<double>(steps) * 1e9 / plain.stopwatch_ns;
+    const double outside = static_cast<double>(planted_steps) * 1e9 / plain.stopwatch_ns;
     EXPECT_NEAR(*plain.decode.tokens_per_second.value / outside, 1.0, 0.01);
 }
 
@@ -192,7 +192,7 @@ TEST_F(WallAccounting, wall_accounts_for_each_period_as_an_outside_stopwatch_has
         ASSERT_TRUE(decoder->prefill(decoder->random_prompt(32, 1), profiler).ok());
         ASSERT_TRUE(decoder->decode(8, profiler).ok());
         std::int64_t last = now_ns(CLOCK_MONOTONIC);
-        for (std::size_t i = 0; i < steps; ++i) {
+        for (std::size_t i = 0; i < planted_steps; ++i) {
             ASSERT_TRUE(decoder->decode(1, profiler).ok());
             const std::int64_t now = now_ns(CLOCK_MONOTONIC);
             laps.push_back(static_cast<double>(now - last));
@@ -204,12 +204,12 @@ TEST_F(WallAccounting, wall_accounts_for_each_period_as_an_outside_stopwatch_has
     wanted.slowest = 1000;
     Result<WallReport> wall = read_wall({config.out}, wanted);
     ASSERT_TRUE(wall.ok()) << wall.error().message;
-    ASSERT_EQ(wall->slowest.size(), steps + 8);
+    ASSERT_EQ(wall->slowest.size(), planted_steps + 8);
     std::sort(wall->slowest.begin(), wall->slowest.end(),
               [](const WallStep& a, const WallStep& b) { return a.step < b.step; });
     Period all;
     std::size_t beyond = 0;
-    for (std::size_t i = 0; i < steps; ++i) {
+    for (std::size_t i = 0; i < planted_steps; ++i) {
         const WallLane& host = wall->slowest.at(i + 8).account.lanes.at(0);
         const WallIdle& idle = host.idle;
         const Period one{host.bricks_ns + *host.unattributed_ns.value + *idle.for_device.value + *idle.unknown.value,
@@ -220,7 +220,7 @@ TEST_F(WallAccounting, wall_accounts_for_each_period_as_an_outside_stopwatch_has
     }
     EXPECT_NEAR(all.accounted_ns / all.stopwatch_ns, 1.0, 0.005);
     // A thread that lost the CPU between the step's end and the stopwatch differs, and so does the step behind it: on a busy machine a few.
-    EXPECT_LE(beyond, steps / 4) << "of " << steps << " periods";
+    EXPECT_LE(beyond, planted_steps / 4) << "of " << planted_steps << " periods";
 }
 
 } // namespace

@@ -16,7 +16,7 @@
 namespace plumb::decoder::cpu {
 namespace {
 
-std::vector<float> random_values(std::size_t n, std::uint64_t seed) {
+std::vector<float> values_below_one(std::size_t n, std::uint64_t seed) {
     std::vector<float> out(n);
     for (std::size_t i = 0; i < n; ++i) {
         out[i] = static_cast<float>(static_cast<double>(random_bits(seed, i) >> 11) * 0x1.0p-52 - 1.0);
@@ -53,12 +53,12 @@ void check(const Case& c, std::size_t rows, std::size_t inputs, const std::vecto
     Result<std::unique_ptr<Matrices>> matrices = Matrices::make(team, c.widen);
     ASSERT_TRUE(matrices.ok()) << matrices.error().message;
     const bool narrow_input = c.type == Type::bf16 && (*matrices)->native_bf16();
-    Stored in(random_values(rows * inputs, 1), narrow_input ? Type::bf16 : Type::f32);
+    Stored in(values_below_one(rows * inputs, 1), narrow_input ? Type::bf16 : Type::f32);
     std::vector<Stored> weights;
     std::vector<std::vector<float>> biases, results;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-        weights.emplace_back(random_values(outputs[i] * inputs, 2 + i), c.type);
-        biases.push_back(random_values(outputs[i], 20 + i));
+        weights.emplace_back(values_below_one(outputs[i] * inputs, 2 + i), c.type);
+        biases.push_back(values_below_one(outputs[i], 20 + i));
         results.emplace_back(rows * outputs[i] + 1, 77.0F); // one more, which must stay
     }
     std::vector<Linear> linears(outputs.size());

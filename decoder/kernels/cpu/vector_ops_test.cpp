@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t lengths[] = {1, 2, 3, 15, 16, 17, 63, 64, 65, 200};
 
-std::vector<float> random_values(std::size_t n, std::uint64_t seed) {
+std::vector<float> values_below_two(std::size_t n, std::uint64_t seed) {
     std::vector<float> out(n);
     for (std::size_t i = 0; i < n; ++i) {
         out[i] = static_cast<float>(static_cast<double>(random_bits(seed, i) >> 11) * 0x1.0p-51 - 2.0);
@@ -74,8 +74,8 @@ TEST(VectorOps, bf16_widens_exactly) {
 
 TEST(VectorOps, rms_norm_and_its_rounded_form) {
     for (const std::size_t n : lengths) {
-        const auto in = random_values(n, 1);
-        const auto weight = random_values(n, 2);
+        const auto in = values_below_two(n, 1);
+        const auto weight = values_below_two(n, 2);
         std::vector<float> out(n);
         std::vector<Bf16> rounded(n);
         rms_norm(in.data(), weight.data(), 1e-5F, n, out.data());
@@ -95,9 +95,9 @@ TEST(VectorOps, rms_norm_and_its_rounded_form) {
 
 TEST(VectorOps, silu_multiply_and_its_rounded_form) {
     for (const std::size_t n : lengths) {
-        auto gate = random_values(n, 3);
+        auto gate = values_below_two(n, 3);
         gate[0] = n % 2 == 0 ? -90.0F : -2000.0F; // exp overflows: the result is 0 and not a NaN
-        const auto up = random_values(n, 4);
+        const auto up = values_below_two(n, 4);
         std::vector<float> out(n);
         std::vector<Bf16> rounded(n);
         silu_multiply(gate.data(), up.data(), n, out.data());
@@ -112,10 +112,10 @@ TEST(VectorOps, silu_multiply_and_its_rounded_form) {
 
 TEST(VectorOps, gelu_multiply_and_its_rounded_form) {
     for (const std::size_t n : lengths) {
-        auto gate = random_values(n, 3);
+        auto gate = values_below_two(n, 3);
         for (const float edge : {-90.0F, -1e6F, 90.0F}) {
             gate[n - 1] = edge; // exp overflows: the result is 0 or the value itself, and not a NaN
-            const auto up = random_values(n, 4);
+            const auto up = values_below_two(n, 4);
             std::vector<float> out(n);
             std::vector<Bf16> rounded(n);
             gelu_multiply(gate.data(), up.data(), n, out.data());
@@ -133,8 +133,8 @@ TEST(VectorOps, gelu_multiply_and_its_rounded_form) {
 
 TEST(VectorOps, scaling_and_adding_a_scaled_row) {
     for (const std::size_t n : lengths) {
-        const auto x = random_values(n, 5);
-        auto out = random_values(n, 6);
+        const auto x = values_below_two(n, 5);
+        auto out = values_below_two(n, 6);
         const auto before = out;
         add_scaled(x.data(), 0.75F, n, out.data());
         for (std::size_t i = 0; i < n; ++i) {
@@ -150,9 +150,9 @@ TEST(VectorOps, scaling_and_adding_a_scaled_row) {
 
 TEST(VectorOps, heads_turn_by_neighbours_and_by_halves) {
     for (const std::size_t pairs : lengths) {
-        const auto cosines = random_values(pairs, 5);
-        const auto sines = random_values(pairs, 6);
-        const auto head = random_values(2 * pairs, 7);
+        const auto cosines = values_below_two(pairs, 5);
+        const auto sines = values_below_two(pairs, 6);
+        const auto head = values_below_two(2 * pairs, 7);
         auto neighbours = head;
         auto halves = head;
         rotate_neighbours(neighbours.data(), cosines.data(), sines.data(), pairs);
@@ -170,9 +170,9 @@ TEST(VectorOps, heads_turn_by_neighbours_and_by_halves) {
 TEST(VectorOps, attention_of_one_head) {
     for (const std::size_t size : lengths) {
         for (const std::size_t positions : {1U, 2U, 17U, 40U}) {
-            auto query = random_values(size, 8);
-            const auto keys = random_values(size * positions, 9);
-            const auto values = random_values(size * positions, 10);
+            auto query = values_below_two(size, 8);
+            const auto keys = values_below_two(size * positions, 9);
+            const auto values = values_below_two(size * positions, 10);
             std::vector<double> weight(positions);
             double sum = 0;
             for (std::size_t p = 0; p < positions; ++p) {
@@ -197,10 +197,10 @@ TEST(VectorOps, attention_of_one_head) {
 
 TEST(VectorOps, add_and_largest) {
     for (const std::size_t n : lengths) {
-        const auto x = random_values(n, 11);
-        auto y = random_values(n, 12);
+        const auto x = values_below_two(n, 11);
+        auto y = values_below_two(n, 12);
         for (std::size_t at = 0; at < n; ++at) {
-            auto values = random_values(n, 13);
+            auto values = values_below_two(n, 13);
             values[at] = 5.0F;
             values.back() = 5.0F;
             EXPECT_EQ(largest(values.data(), n), at) << "the first of equals";
@@ -216,11 +216,11 @@ TEST(VectorOps, add_and_largest) {
 TEST(VectorOps, largest_passes_over_what_is_no_number) {
     for (const std::size_t n : lengths) {
         for (std::size_t at = 0; at < n; ++at) {
-            for (std::size_t nan = 0; nan < n; ++nan) {
-                auto values = random_values(n, 13);
+            for (std::size_t nan_at = 0; nan_at < n; ++nan_at) {
+                auto values = values_below_two(n, 13);
                 values[at] = 5.0F;
-                values[nan] = nan == at ? 5.0F : std::numeric_limits<float>::quiet_NaN();
-                ASSERT_EQ(largest(values.data(), n), at) << n << " values, no number at " << nan;
+                values[nan_at] = nan_at == at ? 5.0F : std::numeric_limits<float>::quiet_NaN();
+                ASSERT_EQ(largest(values.data(), n), at) << n << " values, no number at " << nan_at;
             }
         }
     }

@@ -94,17 +94,17 @@ std::int32_t best_of(std::span<const float> logits) {
     return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
 }
 
-struct Case {
+struct FamilyCase {
     const char* shape;
     Type type;
     std::optional<Type> second;
 };
 
-void PrintTo(const Case& one, std::ostream* out) {
+void PrintTo(const FamilyCase& one, std::ostream* out) {
     *out << one.shape << "-" << layout_of(one.type).word << (one.second ? layout_of(*one.second).word : "");
 }
 
-class CudaLogits : public CudaDecoder, public testing::WithParamInterface<Case> {
+class CudaLogits : public CudaDecoder, public testing::WithParamInterface<FamilyCase> {
   protected:
     std::string model() { return make_test_model(folder_, GetParam().shape, GetParam().type, GetParam().second); }
     /// A prompt, in chunks of many and of few rows, then tokens one by one; the logits after each.
@@ -242,8 +242,8 @@ TEST_F(CudaDecoder, what_it_cannot_do_is_one_sentence) {
               "the CUDA device has no 0 MiB (2); use a smaller model or --ctx, or --backend cpu");
 }
 
-std::vector<Case> cases() {
-    std::vector<Case> out;
+std::vector<FamilyCase> family_cases() {
+    std::vector<FamilyCase> out;
     for (const char* shape : {"test", "test-qwen2"}) {
         for (const Type type : {Type::f32, Type::bf16, Type::f16}) {
             out.push_back({shape, type, {}});
@@ -259,7 +259,7 @@ std::vector<Case> cases() {
     return out;
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, CudaLogits, testing::ValuesIn(cases()), [](const auto& parameter) {
+INSTANTIATE_TEST_SUITE_P(Families, CudaLogits, testing::ValuesIn(family_cases()), [](const auto& parameter) {
     std::string name = testing::PrintToString(parameter.param);
     std::replace(name.begin(), name.end(), '-', '_');
     return name;
