@@ -44,7 +44,7 @@ class Communicator {
     std::atomic<int> held_{0};
 };
 
-KnownGraph capture_layers(ProbeBench& bench, int scopes, std::int64_t ns = 20'000) {
+KnownGraph capture_layered_scopes(ProbeBench& bench, int scopes, std::int64_t ns = 20'000) {
     bench.begin_capture();
     for (int i = 0; i < scopes; ++i) {
         bench.layer(static_cast<std::uint32_t>(i), [&] { bench.scope([&] { bench.named_kernel("work", ns); }); });
@@ -55,7 +55,7 @@ KnownGraph capture_layers(ProbeBench& bench, int scopes, std::int64_t ns = 20'00
 
 /// Ties a communicator to the graph as it is captured, before it is instantiated.
 KnownGraph capture_tied(ProbeBench& bench, Communicator& communicator, int scopes = 4) {
-    KnownGraph graph = capture_layers(bench, scopes);
+    KnownGraph graph = capture_layered_scopes(bench, scopes);
     EXPECT_EQ(bench.engine.cu.graph_exec_destroy(graph.exec), CuResult::success);
     communicator.tie(graph);
     EXPECT_EQ(bench.engine.cu.graph_instantiate(&graph.exec, graph.graph, 0), CuResult::success);
@@ -153,7 +153,7 @@ TEST(Release, C1_an_evicted_graph_that_is_not_in_flight_is_let_go_before_the_cal
 
 TEST(Release, a_twin_in_flight_does_not_hold_up_whoever_evicts_it) {
     ProbeBench bench;
-    const KnownGraph graph = capture_layers(bench, 4);
+    const KnownGraph graph = capture_layered_scopes(bench, 4);
     const auto probe = bench.captured(7, graph);
     bench.replay_until(*probe, graph, 400, [&] { return bench.row(7).instrumented >= 3; });
     replay_twin_behind_a_long_kernel(bench, *probe, graph);
@@ -172,7 +172,7 @@ TEST(Release, C1_the_clones_go_when_the_twin_is_there_and_nothing_asks_for_their
         ProbeOptions options;
         options.kind = kind;
         ProbeBench bench({}, options);
-        const KnownGraph graph = capture_layers(bench, 4);
+        const KnownGraph graph = capture_layered_scopes(bench, 4);
         const auto probe = bench.captured(7, graph);
         EXPECT_EQ(vgpu::alive().graphs, 2u);
         bench.replay_until(*probe, graph, 800, [&] { // through the frames, and the twin made after them
@@ -195,7 +195,7 @@ TEST(Release, a_graph_whose_layers_take_turns_keeps_what_its_next_turn_is_made_o
         options.max_stamps = 16;
         options.samples_per_turn = 2;
         ProbeBench bench({}, options);
-        const KnownGraph graph = capture_layers(bench, 40);
+        const KnownGraph graph = capture_layered_scopes(bench, 40);
         const auto probe = bench.captured(7, graph);
         for (int i = 0; i < 400; ++i) {
             ASSERT_TRUE(bench.replay(*probe, graph).ok());
@@ -213,7 +213,7 @@ TEST(Release, a_graph_whose_layers_take_turns_keeps_what_its_next_turn_is_made_o
 
 TEST(Release, a_twin_that_was_given_up_leaves_no_clone) {
     ProbeBench bench;
-    const KnownGraph graph = capture_layers(bench, 4);
+    const KnownGraph graph = capture_layered_scopes(bench, 4);
     const auto probe = bench.captured(7, graph);
     vgpu::fail("cuGraphInstantiateWithFlags", CuResult::out_of_memory, 1, 100);
     bench.replay_until(*probe, graph, 20, [] { return false; });

@@ -82,12 +82,6 @@ std::string joined_notes(const Reader& reader) {
     return all;
 }
 
-std::unique_ptr<Writer> writer_of(WriterOptions options) {
-    auto writer = Writer::create(std::move(options), full_metadata());
-    EXPECT_TRUE(writer.ok());
-    return std::move(*writer);
-}
-
 Status append_all(Writer& writer, std::uint32_t track, const std::vector<Record>& records, std::size_t batch,
                   std::uint64_t sequence) {
     for (std::size_t i = 0; i < records.size(); i += batch) {

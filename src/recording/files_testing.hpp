@@ -45,8 +45,6 @@ Content content_of(Reader& reader);
 Content content_of(const std::string& path, ReadOptions options = {});
 std::string joined_notes(const Reader& reader);
 
-/// Of a recording with full_metadata().
-std::unique_ptr<Writer> writer_of(WriterOptions options = {});
 /// Appends `records` as track `track` from `sequence` on, `batch` at a time; stops at the first error.
 Status append_all(Writer& writer, std::uint32_t track, const std::vector<Record>& records, std::size_t batch = 1000,
                   std::uint64_t sequence = 0);

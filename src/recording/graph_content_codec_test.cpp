@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "recording/files_testing.hpp"
+#include "recording/writer_testing.hpp"
 
 namespace plumb::recording {
 namespace {

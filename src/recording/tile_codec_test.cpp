@@ -11,6 +11,7 @@
 
 #include "recording/files_testing.hpp"
 #include "recording/format.hpp"
+#include "recording/writer_testing.hpp"
 
 namespace plumb::recording {
 namespace {
