@@ -25,6 +25,8 @@ inline constexpr unsigned element_threads = 256;
 inline constexpr unsigned most_parts = 4; // products of one launch
 inline constexpr unsigned largest_threads = 256;
 inline constexpr unsigned most_experts = 1024; // one thread each
+inline constexpr unsigned bf16_pieces = 3;     // that hold every bit of a float
+inline constexpr unsigned f16_pieces = 2;      // all but half of a float's last bit
 
 /// Rows of a multiple of 8 values. F32, BF16, F16 and Q4_K lie as in the file, 16-byte aligned; the others in planes, each
 /// of all blocks: values first, scales behind (see packed.hpp).
@@ -117,6 +119,18 @@ struct LargestArgs {
     std::uint32_t cols = 0, parts = 0;
 };
 
+/// The rows of a product's input as pieces of 16 bits, [piece][row][col], that add up to them. `scales`: what each row's
+/// pieces are to be multiplied by; split_f16 only.
+struct SplitArgs {
+    std::uint64_t in = 0, out = 0, scales = 0;
+    std::uint32_t rows = 0, cols = 0;
+};
+/// out[r][o] = out[r][o] * scales[r] + bias[o]; either may be 0, none.
+struct FinishArgs {
+    std::uint64_t out = 0, scales = 0, bias = 0;
+    std::uint32_t rows = 0, cols = 0;
+};
+
 } // namespace plumb::decoder::cuda
 
 /// X(name, arguments, threads): every kernel that is no product, with the type of its one parameter and the most threads of a block.
@@ -138,6 +152,9 @@ struct LargestArgs {
     X(gather_rows, GatherArgs, element_threads)      \
     X(combine_experts, CombineArgs, element_threads) \
     X(largest_of_part, LargestArgs, largest_threads) \
-    X(largest_of_parts, LargestArgs, 32)
+    X(largest_of_parts, LargestArgs, 32)             \
+    X(split_bf16, SplitArgs, element_threads)        \
+    X(split_f16, SplitArgs, element_threads)         \
+    X(finish_product, FinishArgs, element_threads)
 /// X(type): what products and embed are made for, each by its type.
 #define PLUMB_CUDA_TYPES(X) X(f32) X(bf16) X(f16) X(q8_0) X(q4_0) X(q4_k) X(q6_k)

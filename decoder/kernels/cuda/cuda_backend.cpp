@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "decoder/kernels/cuda/library_products.hpp"
 #include "decoder/kernels/cuda/pack.hpp"
 #include "plumb/cuda.hpp"
 #include "plumb/cuda_graph.hpp"
@@ -28,12 +29,14 @@ std::size_t pieces(std::size_t whole, std::size_t piece) { return (whole + piece
 
 class CudaComputeBackend final : public ComputeBackend {
   public:
-    CudaComputeBackend(std::unique_ptr<CudaDevice> device, Graphs graphs)
-        : device_(std::move(device)), queue_(plumb::cuda(device_->stream())), graphs_(graphs) {}
+    CudaComputeBackend(std::unique_ptr<CudaDevice> device, Graphs graphs, LibraryFunction library)
+        : device_(std::move(device)), queue_(plumb::cuda(device_->stream())), graphs_(graphs), find_library_(library) {}
 
     [[nodiscard]] Queue queue() const noexcept override { return queue_; }
     [[nodiscard]] int threads() const noexcept override { return 1; }
-    [[nodiscard]] std::string description() const override { return "cuda, " + device_->name(); }
+    [[nodiscard]] std::string description() const override {
+        return "cuda, " + device_->name() + (library_ != nullptr ? ", " + library_->name() : "");
+    }
     [[nodiscard]] Status status() const override { return device_->status(); }
     [[nodiscard]] bool supports(Feature) const noexcept override { return true; }
     [[nodiscard]] Type input_type(Type) const noexcept override { return Type::f32; }
@@ -60,8 +63,9 @@ class CudaComputeBackend final : public ComputeBackend {
 
     [[nodiscard]] Status prepare(Linear& linear, std::size_t rows) override {
         rows_ = std::max(rows_, rows);
-        const Status matrix = prepare_table(linear.weight);
-        return matrix && linear.bias != nullptr ? prepare_vector(linear.bias, linear.weight.rows) : matrix;
+        Status status = prepare_table(linear.weight);
+        status = status && linear.bias != nullptr ? prepare_vector(linear.bias, linear.weight.rows) : status;
+        return status && rows > most_gemv_rows ? prepare_library(linear.weight, rows) : status;
     }
     [[nodiscard]] Status prepare_table(const Weight& weight) override { return adopt(weight, 1); }
     [[nodiscard]] Status prepare(const Stack& stack) override {
@@ -165,7 +169,12 @@ class CudaComputeBackend final : public ComputeBackend {
                                             linear.bias != nullptr ? device_->copy_of(linear.bias) : 0,
                                             at(group[done].out.data), 0, narrow(linear.weight.rows)};
             }
-            run_products(args, type, in.cols);
+            if (library_ != nullptr && args.rows > most_gemv_rows) {
+                library_->take(args, type);
+            }
+            if (args.count != 0) {
+                run_products(args, type, in.cols);
+            }
         }
     }
 
@@ -266,6 +275,18 @@ class CudaComputeBackend final : public ComputeBackend {
                      ElementArgs{at(a.data), at(b.data), at(out.data), narrow(count), factor});
     }
 
+    /// The library is looked for when the first product asks for it; without one the tiles remain.
+    Status prepare_library(const Weight& weight, std::size_t rows) {
+        if (!LibraryProducts::knows(weight.type)) {
+            return {};
+        }
+        if (find_library_ != nullptr) {
+            const Result<CublasLt>& calls = std::exchange(find_library_, nullptr)();
+            library_ = calls ? LibraryProducts::make(*device_, *calls) : nullptr;
+        }
+        return library_ != nullptr ? library_->prepare(weight, rows) : Status{};
+    }
+
     /// The bytes of `count` matrices that follow each other.
     Status adopt(const Weight& weight, std::size_t count) {
         if (device_->copy_of(weight.data) != 0) {
@@ -291,7 +312,7 @@ class CudaComputeBackend final : public ComputeBackend {
                 narrow(weight.rows * count), narrow(weight.cols)};
     }
 
-    /// Few rows by gemv, bound by memory; many by tiles.
+    /// Few rows by gemv, bound by memory; many by tiles, where the library has not taken them.
     void run_products(ProductArgs& args, Type type, std::size_t cols) noexcept {
         const bool grouped = args.offsets != 0;
         const bool gemv = args.rows <= most_gemv_rows;
@@ -400,6 +421,8 @@ class CudaComputeBackend final : public ComputeBackend {
     std::unique_ptr<CudaDevice> device_;
     Queue queue_;
     Graphs graphs_;
+    LibraryFunction find_library_;                 // null once it was called
+    std::unique_ptr<LibraryProducts> library_;     // before the device goes
     Profiler* profiler_ = nullptr;                 // of replays
     std::unique_ptr<CudaGraphCache> graphs_cache_; // before the device goes
     std::size_t rows_ = 1;                         // of a step, at most
@@ -414,7 +437,8 @@ class CudaComputeBackend final : public ComputeBackend {
 
 } // namespace
 
-Result<std::unique_ptr<ComputeBackend>> make_backend(std::size_t index, Graphs graphs, std::string_view image) {
+Result<std::unique_ptr<ComputeBackend>> make_backend(std::size_t index, Graphs graphs, std::string_view image,
+                                                     LibraryFunction library) {
     const Result<CudaDriver>& calls = driver();
     if (!calls) {
         return calls.error();
@@ -423,7 +447,7 @@ Result<std::unique_ptr<ComputeBackend>> make_backend(std::size_t index, Graphs g
     if (!device) {
         return device.error();
     }
-    return std::unique_ptr<ComputeBackend>(std::make_unique<CudaComputeBackend>(std::move(*device), graphs));
+    return std::unique_ptr<ComputeBackend>(std::make_unique<CudaComputeBackend>(std::move(*device), graphs, library));
 }
 
 Result<std::unique_ptr<ComputeBackend>> make_backend(std::size_t index, Graphs graphs) {

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "decoder/kernels/backend.hpp"
+#include "decoder/kernels/cuda/cublaslt.hpp"
 #include "decoder/kernels/cuda/device.hpp"
 #include "decoder/kernels/graphs.hpp"
 
@@ -15,8 +16,11 @@ namespace plumb::decoder::cuda {
 
 /// `index` counts the driver's devices. Errors: unavailable (no driver, no device, built without nvcc), not_found, failed.
 [[nodiscard]] Result<std::unique_ptr<ComputeBackend>> make_backend(std::size_t index, Graphs graphs);
-/// With kernels of the caller's choice; for tests.
+/// Where the products of prompts are looked for.
+using LibraryFunction = const Result<CublasLt>& (*)();
+/// With kernels, and a library, of the caller's choice; for tests.
 [[nodiscard]] Result<std::unique_ptr<ComputeBackend>> make_backend(std::size_t index, Graphs graphs,
-                                                                   std::string_view image);
+                                                                   std::string_view image,
+                                                                   LibraryFunction library = cublaslt);
 
 } // namespace plumb::decoder::cuda

@@ -39,10 +39,7 @@ class CudaDecoder : public testing::Test {
         EXPECT_EQ(kernels().failure(), "");
         EXPECT_EQ(vgpu::errors(), std::vector<std::string>{});
     }
-    static cuda::VirtualDecoderKernels& kernels() {
-        static cuda::VirtualDecoderKernels& only = *new cuda::VirtualDecoderKernels;
-        return only;
-    }
+    static cuda::VirtualDecoderKernels& kernels() { return cuda::VirtualDecoderKernels::of_process(); }
 
     static Options options(const std::string& backend, Graphs graphs = Graphs::off, std::size_t batch = 1) {
         Options out;

@@ -3,6 +3,7 @@
 #include <cuda_fp16.h>
 
 #include "decoder/kernels/cuda/kernels.hpp"
+#include "decoder/kernels/cuda/split_kernels.hpp"
 
 namespace plumb::decoder::cuda {
 namespace {
@@ -38,6 +39,7 @@ struct GpuLane {
         return out;
     }
     static __device__ float from_half(std::uint16_t bits) { return __half2float(__ushort_as_half(bits)); }
+    static __device__ std::uint16_t to_half(float value) { return __half_as_ushort(__float2half_rn(value)); }
     static __device__ std::uint32_t bits_of(float value) { return __float_as_uint(value); }
     static __device__ float shared(unsigned i) { return shared_floats[i]; }
     static __device__ void set_shared(unsigned i, float value) { shared_floats[i] = value; }

@@ -3,8 +3,9 @@
 // machine of fibres that finds races, overruns and barriers not all come to (host_block_testing.hpp).
 //
 // A machine M has: thread(), threads(), block_x(), block_y(), block_z(); load<T>(address), store(address, value),
-// stream<T>(address), for what is read once; from_half(bits); shared(i), set_shared(i, value): floats of the block; sync():
-// all of the block; and of a warp, all lanes of which must come: sum(value), exchange(value, mask), the value of lane own ^ mask.
+// stream<T>(address), for what is read once; from_half(bits); to_half(value), to the nearest, to even of two; shared(i),
+// set_shared(i, value): floats of the block; sync(): all of the block; and of a warp, all lanes of which must come: sum(value),
+// exchange(value, mask), the value of lane own ^ mask.
 #pragma once
 
 #include <cmath>

@@ -9,6 +9,7 @@
 
 #include "decoder/kernels/cuda/host_block_testing.hpp"
 #include "decoder/kernels/cuda/kernels.hpp"
+#include "decoder/kernels/cuda/split_kernels.hpp"
 #include "virtual_gpu/control.hpp"
 
 namespace plumb::decoder::cuda {
@@ -31,6 +32,12 @@ class VirtualDecoderKernels {
                      [](HostBlock::Lane& m, const ProductArgs& a) { tile<Type::type>(m, a); });
         PLUMB_CUDA_TYPES(PLUMB_VIRTUAL_TYPED)
 #undef PLUMB_VIRTUAL_TYPED
+    }
+
+    /// For tests that never reset the virtual GPU: one for the process.
+    static VirtualDecoderKernels& of_process() {
+        static VirtualDecoderKernels& only = *new VirtualDecoderKernels;
+        return only;
     }
 
     /// What went wrong first, with the kernel's name; empty: nothing.
