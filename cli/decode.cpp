@@ -43,6 +43,7 @@ struct DecodeArguments {
     std::size_t steps = 128;
     std::string backend = "cpu";
     plumb::decoder::Graphs graphs = plumb::decoder::Graphs::off;
+    bool programmatic_launch = false;
     int threads = 0;
     std::size_t chunk = 128;
     std::size_t batch = 1;
@@ -230,6 +231,7 @@ plumb::decoder::Options decoder_options(const DecodeArguments& arguments, const 
     plumb::decoder::Options options;
     options.backend = arguments.backend;
     options.graphs = arguments.graphs;
+    options.programmatic_launch = arguments.programmatic_launch;
     options.threads = arguments.threads;
     options.chunk = arguments.chunk;
     options.batch = arguments.batch;
@@ -462,6 +464,8 @@ void add_decode(CLI::App& root, int& exit_code) {
                                                           {"on", plumb::decoder::Graphs::on},
                                                           {"verify", plumb::decoder::Graphs::verify}}))
         ->default_str("off");
+    app.add_flag("--programmatic-launch", arguments->programmatic_launch,
+                 "Launch each CUDA kernel while the one before it ends (compute capability 9 and 10)");
     app.add_option("--threads", arguments->threads, "Threads of the cpu backend; 0: every core this process may use")
         ->capture_default_str();
     app.add_option("--chunk", arguments->chunk, "Prompt tokens of one prefill step")->capture_default_str();

@@ -87,6 +87,11 @@ Result<Decoder> Decoder::load(const std::string& path, const Options& options) {
         return backend.error();
     }
     out.backend_ = std::move(*backend);
+    if (options.programmatic_launch) {
+        if (Status status = out.backend_->launch_programmatically(); !status) {
+            return status.error();
+        }
+    }
     out.samplers_ = std::move(*samplers);
     const Entered entered(*out.backend_);
     Result<State> state = make_state(std::move(*config), std::move(*weights), *out.backend_, options.context,

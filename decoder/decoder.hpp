@@ -30,13 +30,14 @@ namespace plumb::decoder {
 inline constexpr std::size_t largest_context = std::size_t{1} << 22;
 
 struct Options {
-    std::string backend = "cpu"; // "opencl" is its first device, "opencl:1" its second; "cuda" likewise
-    Graphs graphs = Graphs::off; // of the cuda backend
-    int threads = 0;             // 0: every core this process may use
-    std::size_t context = 2048;  // positions of the kv cache
-    std::size_t chunk = 128;     // prompt tokens of one prefill step
-    std::size_t batch = 1;       // sequences
-    bool widen_bf16 = false;     // f32 arithmetic on bf16 weights, also where the processor has bf16 products
+    std::string backend = "cpu";      // "opencl" is its first device, "opencl:1" its second; "cuda" likewise
+    Graphs graphs = Graphs::off;      // of the cuda backend
+    bool programmatic_launch = false; // likewise: a kernel may be launched while the one before it ends
+    int threads = 0;                  // 0: every core this process may use
+    std::size_t context = 2048;       // positions of the kv cache
+    std::size_t chunk = 128;          // prompt tokens of one prefill step
+    std::size_t batch = 1;            // sequences
+    bool widen_bf16 = false;          // f32 arithmetic on bf16 weights, also where the processor has bf16 products
     SamplingOptions sampling;
     std::vector<std::int32_t> stop_tokens; // a sequence ends behind the first of them, until it is given a prompt again
     const std::atomic<bool>* stop = nullptr; // looked at before each step and while loading; set it to end early

@@ -182,6 +182,13 @@ class ComputeBackend {
         (void)stack;
         return Error{ErrorCode::unsupported, "this device has no products of experts; use another --backend"};
     }
+    /// From now on kernels may start while those before them end, where a device has that. What they compute is the same.
+    /// Errors: invalid_argument, unsupported.
+    [[nodiscard]] virtual Status launch_programmatically() {
+        return Error{ErrorCode::invalid_argument,
+                     "only the cuda backend has programmatic launches: leave --programmatic-launch out, or say "
+                     "--backend cuda"};
+    }
     /// Called at the start and end of a run of operations on the calling thread.
     virtual void enter() noexcept = 0;
     virtual void leave() noexcept = 0;

@@ -40,6 +40,7 @@ class CudaComputeBackend final : public ComputeBackend {
     [[nodiscard]] Status status() const override { return device_->status(); }
     [[nodiscard]] bool supports(Feature) const noexcept override { return true; }
     [[nodiscard]] Type input_type(Type) const noexcept override { return Type::f32; }
+    [[nodiscard]] Status launch_programmatically() override { return device_->launch_programmatically(); }
     void enter() noexcept override { device_->enter(); }
     void leave() noexcept override { device_->leave(); }
 

@@ -143,6 +143,20 @@ Status CudaDevice::load(std::string_view image) {
     return result == 0 ? Status{} : error_of(result, "cuModuleGetFunction");
 }
 
+Status CudaDevice::launch_programmatically() {
+    int version = 0, capability = 0;
+    const bool known =
+        calls_.version(&version) == 0 && calls_.device_attribute(&capability, attribute_capability, device_) == 0;
+    // Of those there is machine code, in which kernels wait; the PTX for others knows no such wait.
+    if (!known || version < version_programmatic || (capability != 9 && capability != 10)) {
+        return Error{ErrorCode::unsupported,
+                     "--programmatic-launch needs a driver of CUDA 12.0 or later and a device of compute capability 9 "
+                     "or 10; leave it out"};
+    }
+    programmatic_ = true;
+    return {};
+}
+
 void CudaDevice::enter() noexcept { check(calls_.context_push(context_), "cuCtxPushCurrent"); }
 
 void CudaDevice::leave() noexcept {
@@ -209,6 +223,15 @@ void CudaDevice::launch(CUfunc_st* function, const Grid& grid, unsigned threads,
         return;
     }
     void* parameters[] = {const_cast<void*>(arguments)}; // copied before the call returns
+    if (programmatic_) {
+        LaunchProperty property;
+        property.id = property_programmatic;
+        property.value.allowed = 1;
+        const LaunchShape shape{narrow(grid.x),       narrow(grid.y), narrow(grid.z), threads, 1, 1,
+                                narrow(shared_bytes), stream_,        &property,      1};
+        check(calls_.launch_with(&shape, function, parameters, nullptr), "cuLaunchKernelEx");
+        return;
+    }
     check(calls_.launch(function, narrow(grid.x), narrow(grid.y), narrow(grid.z), threads, 1, 1, narrow(shared_bytes),
                         stream_, parameters, nullptr),
           "cuLaunchKernel");

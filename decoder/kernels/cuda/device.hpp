@@ -44,6 +44,10 @@ class CudaDevice {
     void enter() noexcept;
     void leave() noexcept;
 
+    /// From now on a kernel may be launched while the one before it ends; it waits for it itself (kernels.cu).
+    /// Errors: unsupported.
+    [[nodiscard]] Status launch_programmatically();
+
     /// Zeroed memory that lives as long as the device, aligned to 256 bytes. Errors: out_of_memory.
     [[nodiscard]] Result<std::uint64_t> allocate(std::size_t bytes);
     /// Where the copy of somebody's memory lies; 0: there is none yet.
@@ -94,6 +98,7 @@ class CudaDevice {
     std::map<const void*, std::uint64_t> copies_;
     std::string name_;
     unsigned processors_ = 1;
+    bool programmatic_ = false;
     Status status_;
 };
 

@@ -13,9 +13,33 @@ struct CUstream_st;
 struct CUmod_st;
 struct CUfunc_st;
 
+namespace plumb::decoder::cuda {
+
+/// CUlaunchAttribute, with its one value that is used.
+struct LaunchProperty {
+    int id = 0;
+    int pad = 0;
+    union {
+        unsigned char bytes[64];
+        int allowed;
+    } value = {};
+};
+/// CUlaunchConfig.
+struct LaunchShape {
+    unsigned grid_x = 1, grid_y = 1, grid_z = 1;
+    unsigned block_x = 1, block_y = 1, block_z = 1;
+    unsigned shared_bytes = 0;
+    CUstream_st* stream = nullptr;
+    LaunchProperty* properties = nullptr;
+    unsigned property_count = 0;
+};
+
+} // namespace plumb::decoder::cuda
+
 /// X(name, symbol, (parameters)): as cuda.h declares them; the symbol's suffix tells the signature.
 #define PLUMB_DECODER_CUDA_CALLS(X)                                                                                   \
     X(init, cuInit, (unsigned flags))                                                                                 \
+    X(version, cuDriverGetVersion, (int* version))                                                                    \
     X(error_name, cuGetErrorName, (int error, const char** name))                                                     \
     X(device_count, cuDeviceGetCount, (int* count))                                                                   \
     X(device_get, cuDeviceGet, (int* device, int ordinal))                                                            \
@@ -37,7 +61,9 @@ struct CUfunc_st;
     X(copy_out, cuMemcpyDtoHAsync_v2, (void* to, std::uint64_t from, std::size_t bytes, CUstream_st* stream))         \
     X(launch, cuLaunchKernel,                                                                                         \
       (CUfunc_st * function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,   \
-       unsigned block_z, unsigned shared_bytes, CUstream_st* stream, void** parameters, void** extra))
+       unsigned block_z, unsigned shared_bytes, CUstream_st* stream, void** parameters, void** extra))                \
+    X(launch_with, cuLaunchKernelEx,                                                                                  \
+      (const plumb::decoder::cuda::LaunchShape* shape, CUfunc_st* function, void** parameters, void** extra))
 
 namespace plumb::decoder::cuda {
 
@@ -49,6 +75,9 @@ struct CudaDriver {
 
 inline constexpr unsigned stream_non_blocking = 1;
 inline constexpr int attribute_processors = 16; // multiprocessors of the device
+inline constexpr int attribute_capability = 75; // the major one
+inline constexpr int property_programmatic = 6; // programmatic stream serialization
+inline constexpr int version_programmatic = 12000;
 
 /// Error unavailable says what is missing and what to do.
 const Result<CudaDriver>& driver();

@@ -56,12 +56,22 @@ struct GpuLane {
     }
 };
 
+/// A kernel that was launched while the one before it ended waits for that one, with all that it wrote, and so for all
+/// before; then the next may come. Nothing where it was launched otherwise.
+__device__ __forceinline__ void wait_for_kernel_before() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
 } // namespace
 } // namespace plumb::decoder::cuda
 
 #define PLUMB_ENTRY(name, arguments, threads, ...)                                        \
     extern "C" __global__ void __launch_bounds__(threads)                                 \
         plumb_decoder_##name(const __grid_constant__ plumb::decoder::cuda::arguments a) { \
+        plumb::decoder::cuda::wait_for_kernel_before();                                   \
         plumb::decoder::cuda::GpuLane gpu;                                                \
         plumb::decoder::cuda::__VA_ARGS__(gpu, a);                                        \
     }

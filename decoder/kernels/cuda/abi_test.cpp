@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our statement of cuBLASLt against the real header: layout, values and signatures. The checks happen at compile time, where
-// a CUDA toolkit is installed.
+// Our statement of cuBLASLt, and of the driver's extended launch, against the real headers: layout, values and signatures. The
+// checks happen at compile time, where a CUDA toolkit is installed.
 #include <gtest/gtest.h>
 
 #include <cstddef>
 
 #include "backends/same_call_testing.hpp"
 #include "decoder/kernels/cuda/cublaslt.hpp"
+#include "decoder/kernels/cuda/driver.hpp"
 
-#if __has_include(<cublasLt.h>)
+#if __has_include(<cublasLt.h>) && __has_include(<cuda.h>)
 #include <cublasLt.h>
+#include <cuda.h>
 
 namespace plumb::decoder::cuda {
 namespace {
@@ -39,10 +41,26 @@ static_assert(lt_preference_alignment_a + 3 == CUBLASLT_MATMUL_PREF_MIN_ALIGNMEN
 static_assert(lt_invalid_value == CUBLAS_STATUS_INVALID_VALUE && lt_arch_mismatch == CUBLAS_STATUS_ARCH_MISMATCH);
 static_assert(lt_not_supported == CUBLAS_STATUS_NOT_SUPPORTED);
 
-TEST(CublasLtAbi, is_that_of_the_header_it_was_compiled_with) { EXPECT_GE(CUBLAS_VER_MAJOR, 12); }
+static_assert(sizeof(LaunchShape) == sizeof(CUlaunchConfig));
+static_assert(offsetof(LaunchShape, grid_x) == offsetof(CUlaunchConfig, gridDimX));
+static_assert(offsetof(LaunchShape, block_x) == offsetof(CUlaunchConfig, blockDimX));
+static_assert(offsetof(LaunchShape, shared_bytes) == offsetof(CUlaunchConfig, sharedMemBytes));
+static_assert(offsetof(LaunchShape, stream) == offsetof(CUlaunchConfig, hStream));
+static_assert(offsetof(LaunchShape, properties) == offsetof(CUlaunchConfig, attrs));
+static_assert(offsetof(LaunchShape, property_count) == offsetof(CUlaunchConfig, numAttrs));
+static_assert(sizeof(LaunchProperty) == sizeof(CUlaunchAttribute) && alignof(LaunchProperty) <= 8);
+static_assert(offsetof(LaunchProperty, value) == offsetof(CUlaunchAttribute, value));
+static_assert(property_programmatic == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+static_assert(attribute_capability == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+static_assert(attribute_processors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+static_assert(backends::SameCall<decltype(CudaDriver::launch_with), decltype(&cuLaunchKernelEx)>::value);
+
+TEST(CudaAbi, is_that_of_the_headers_it_was_compiled_with) { EXPECT_GE(CUBLAS_VER_MAJOR, 12); }
 
 } // namespace
 } // namespace plumb::decoder::cuda
 #else
-TEST(CublasLtAbi, is_that_of_the_header_it_was_compiled_with) { GTEST_SKIP() << "there is no cublasLt.h here"; }
+TEST(CudaAbi, is_that_of_the_headers_it_was_compiled_with) {
+    GTEST_SKIP() << "the headers of a CUDA toolkit were not found";
+}
 #endif
