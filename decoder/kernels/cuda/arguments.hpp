@@ -26,7 +26,7 @@ inline constexpr unsigned most_parts = 4; // products of one launch
 inline constexpr unsigned largest_threads = 256;
 inline constexpr unsigned most_experts = 1024; // one thread each
 inline constexpr unsigned bf16_pieces = 3;     // that hold every bit of a float
-inline constexpr unsigned f16_pieces = 2;      // all but half of a float's last bit
+inline constexpr unsigned f16_pieces = 2;      // all but the last of a float's 24 bits
 
 /// Rows of a multiple of 8 values. F32, BF16, F16 and Q4_K lie as in the file, 16-byte aligned; the others in planes, each
 /// of all blocks: values first, scales behind (see packed.hpp).
