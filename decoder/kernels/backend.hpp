@@ -80,6 +80,12 @@ struct KvCache {
     std::size_t context = 0;
 };
 
+/// Of each row of a block its best values and where they are, best first. Host memory of the backend, until the next call.
+struct BestLogits {
+    std::span<const float> values;
+    std::span<const std::int32_t> at;
+};
+
 /// The rows of one step: those of a sequence lie next to each other, as many for each.
 struct StepRows {
     std::span<const std::int32_t> tokens; // of each row
@@ -268,6 +274,12 @@ class ComputeBackend {
 
     /// Index of the largest value of each row, the first of equals; a NaN is none. Waits for what was before.
     virtual void largest(const Block& rows, std::span<std::int32_t> out) noexcept = 0;
+    /// The `wanted` best values of each row, or all if there are fewer; of equals the first is better, and a NaN is -inf. Waits
+    /// for what was before. Empty where the device finds no so many; the host then reads the rows.
+    [[nodiscard]] virtual BestLogits best(const Block& rows, std::size_t wanted) noexcept {
+        (void)rows, (void)wanted;
+        return {};
+    }
 };
 
 } // namespace plumb::decoder

@@ -322,6 +322,16 @@ void Pass::sample() {
         backend_.largest(rows, sampled);
         return;
     }
+    if (const std::size_t wanted = input_.sampler->wanted(); wanted != 0) {
+        if (const BestLogits best = backend_.best(rows, wanted); !best.values.empty()) {
+            const std::size_t count = best.values.size() / rows.rows;
+            for (std::size_t i = 0; i < rows.rows; ++i) {
+                sampled[i] = input_.sampler[i].pick_among(best.values.subspan(i * count, count),
+                                                          best.at.subspan(i * count, count));
+            }
+            return;
+        }
+    }
     for (std::size_t i = 0; i < rows.rows; ++i) {
         sampled[i] = input_.sampler[i].pick(backend_.read(rows_from(rows, i, 1)));
     }

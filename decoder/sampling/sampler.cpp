@@ -95,9 +95,22 @@ std::int32_t Sampler::pick(std::span<const float> logits) noexcept {
     const auto begin = candidates_.begin();
     std::partial_sort(begin, begin + static_cast<std::ptrdiff_t>(kept), begin + static_cast<std::ptrdiff_t>(vocabulary),
                       better);
-    const float top = begin->logit;
+    return pick_of_best(kept);
+}
+
+std::int32_t Sampler::pick_among(std::span<const float> logits, std::span<const std::int32_t> tokens) noexcept {
+    const std::size_t kept = std::min(logits.size(), candidates_.size());
+    for (std::size_t i = 0; i < kept; ++i) {
+        candidates_[i] = {logits[i], tokens[i]};
+    }
+    return pick_of_best(kept);
+}
+
+/// REQUIRES candidates in their order, the best first.
+std::int32_t Sampler::pick_of_best(std::size_t kept) noexcept {
+    const float top = candidates_.front().logit;
     if (!std::isfinite(top) || options_.temperature == 0) {
-        return begin->token;
+        return candidates_.front().token;
     }
     const auto probability = [&](std::size_t i) {
         return std::exp(static_cast<double>(candidates_[i].logit - top) / static_cast<double>(options_.temperature));

@@ -31,6 +31,13 @@ class Sampler {
     [[nodiscard]] bool greedy() const noexcept { return options_.temperature == 0 && options_.repeat_penalty == 1; }
     /// For sampling only; a greedy choice is the backend's. REQUIRES as many logits as the vocabulary has tokens.
     [[nodiscard]] std::int32_t pick(std::span<const float> logits) noexcept;
+    /// How many of the best logits pick_among() needs; 0: pick() needs all.
+    [[nodiscard]] std::size_t wanted() const noexcept {
+        return options_.temperature != 0 && options_.repeat_penalty == 1 ? options_.top_k : 0;
+    }
+    /// As pick(), from the wanted() best logits, best first, and their tokens; of equal ones the smallest token first.
+    /// REQUIRES wanted() of them, or as many as there are.
+    [[nodiscard]] std::int32_t pick_among(std::span<const float> logits, std::span<const std::int32_t> tokens) noexcept;
     /// What was said: the prompt's tokens, and each that was chosen.
     void said(std::int32_t token) noexcept;
     /// Starts the random sequence again; nothing was said.
@@ -44,6 +51,7 @@ class Sampler {
 
     [[nodiscard]] double draw() noexcept;
     void penalise() noexcept;
+    [[nodiscard]] std::int32_t pick_of_best(std::size_t kept) noexcept;
 
     SamplingOptions options_;
     std::vector<Candidate> candidates_;

@@ -25,6 +25,7 @@ inline constexpr unsigned element_threads = 256;
 inline constexpr unsigned most_parts = 4; // products of one launch
 inline constexpr unsigned largest_threads = 256;
 inline constexpr unsigned most_experts = 1024; // one thread each
+inline constexpr unsigned most_best = 64;      // values of a row that best() finds
 inline constexpr unsigned bf16_pieces = 3;     // that hold every bit of a float
 inline constexpr unsigned f16_pieces = 2;      // all but the last of a float's 24 bits
 
@@ -119,6 +120,12 @@ struct LargestArgs {
     std::uint32_t cols = 0, parts = 0;
 };
 
+/// As LargestArgs, of the `wanted` best of each row. found: [row][part][wanted], out: [row][wanted], a value and its index each.
+struct BestArgs {
+    std::uint64_t values = 0, found = 0, out = 0;
+    std::uint32_t cols = 0, parts = 0, wanted = 0, reserved = 0;
+};
+
 /// The rows of a product's input as pieces of 16 bits, [piece][row][col], that add up to them. `scales`: what each row's
 /// pieces are to be multiplied by; split_f16 only.
 struct SplitArgs {
@@ -153,6 +160,8 @@ struct FinishArgs {
     X(combine_experts, CombineArgs, element_threads) \
     X(largest_of_part, LargestArgs, largest_threads) \
     X(largest_of_parts, LargestArgs, 32)             \
+    X(best_of_part, BestArgs, largest_threads)       \
+    X(best_of_parts, BestArgs, largest_threads)      \
     X(split_bf16, SplitArgs, element_threads)        \
     X(split_f16, SplitArgs, element_threads)         \
     X(finish_product, FinishArgs, element_threads)

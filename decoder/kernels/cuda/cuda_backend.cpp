@@ -95,9 +95,12 @@ class CudaComputeBackend final : public ComputeBackend {
             device_->allocate(split_rows * shape.heads * most_splits * (shape.size + 2) * sizeof(float));
         const Result<std::uint64_t> step = device_->allocate(2 * rows_ * sizeof(std::int32_t));
         const Result<std::uint64_t> found = device_->allocate(rows_ * (most_parts_found * 2 + 1) * sizeof(float));
-        if (!partial || !step || !found) {
-            return !partial ? partial.error() : !step ? step.error() : found.error();
+        const Result<std::uint64_t> best =
+            device_->allocate((most_gemv_rows * most_parts_found + rows_) * most_best * best_bytes);
+        if (!partial || !step || !found || !best) {
+            return !partial ? partial.error() : !step ? step.error() : !found ? found.error() : best.error();
         }
+        best_ = *best;
         partial_ = *partial, tokens_ = *step, positions_ = *step + rows_ * sizeof(std::int32_t), found_ = *found;
         heads_ = shape.heads;
         numbers_.resize(2 * rows_);
@@ -265,8 +268,38 @@ class CudaComputeBackend final : public ComputeBackend {
         device_->read(out.data(), result, rows.rows * sizeof(std::int32_t));
     }
 
+    [[nodiscard]] BestLogits best(const Block& rows, std::size_t wanted) noexcept override {
+        const std::size_t count = std::min(wanted, rows.cols);
+        if (count == 0 || count > most_best) {
+            return {};
+        }
+        const std::size_t parts = std::clamp<std::size_t>(rows.cols / 1024, 1, most_parts_found);
+        const std::uint64_t out = best_ + most_gemv_rows * most_parts_found * most_best * best_bytes;
+        const std::size_t shared = largest_threads / 32 * 4 * sizeof(float);
+        for (std::size_t row = 0; row < rows.rows;
+             row += most_gemv_rows) { // as many as there is memory for their parts
+            const Block some = rows_from(rows, row, std::min(most_gemv_rows, rows.rows - row));
+            const BestArgs args{at(some.data), best_, out + row * count * best_bytes, narrow(rows.cols), narrow(parts),
+                                narrow(count), 0};
+            device_->run(CudaKernel::best_of_part, {parts, some.rows}, largest_threads, shared, args);
+            device_->run(CudaKernel::best_of_parts, {some.rows}, largest_threads, shared, args);
+        }
+        best_pairs_.resize(rows.rows * count);
+        device_->read(best_pairs_.data(), out, best_pairs_.size() * best_bytes);
+        best_values_.resize(best_pairs_.size()), best_at_.resize(best_pairs_.size());
+        for (std::size_t i = 0; i < best_pairs_.size(); ++i) {
+            best_values_[i] = best_pairs_[i].value, best_at_[i] = best_pairs_[i].at;
+        }
+        return {best_values_, best_at_};
+    }
+
   private:
-    static constexpr std::size_t most_parts_found = 64; // of one row, by largest()
+    static constexpr std::size_t most_parts_found = 64; // of one row, by largest() and best()
+    struct ValueAt {
+        float value;
+        std::int32_t at;
+    };
+    static constexpr std::size_t best_bytes = sizeof(ValueAt);
 
     [[nodiscard]] static Grid elements(std::size_t count) noexcept { return {pieces(count, element_threads)}; }
 
@@ -430,7 +463,10 @@ class CudaComputeBackend final : public ComputeBackend {
     std::size_t heads_ = 1;
     std::size_t splits_ = 1;     // of this step
     std::size_t dispatched_ = 0; // rows of experts of this step
-    std::uint64_t tokens_ = 0, positions_ = 0, partial_ = 0, found_ = 0;
+    std::uint64_t tokens_ = 0, positions_ = 0, partial_ = 0, found_ = 0, best_ = 0;
+    std::vector<ValueAt> best_pairs_;
+    std::vector<float> best_values_;
+    std::vector<std::int32_t> best_at_;
     std::vector<std::int32_t> numbers_;
     std::vector<float> expected_;
     std::map<const void*, std::vector<float>> host_; // what read() gave, by where it came from

@@ -2,6 +2,7 @@
 // The device form of kernels.hpp.
 #include <cuda_fp16.h>
 
+#include "decoder/kernels/cuda/best_kernels.hpp"
 #include "decoder/kernels/cuda/kernels.hpp"
 #include "decoder/kernels/cuda/split_kernels.hpp"
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "decoder/kernels/cuda/best_kernels.hpp"
 #include "decoder/kernels/cuda/host_block_testing.hpp"
 #include "decoder/kernels/cuda/kernels.hpp"
 #include "decoder/kernels/cuda/split_kernels.hpp"
