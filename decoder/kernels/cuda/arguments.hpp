@@ -120,10 +120,11 @@ struct LargestArgs {
     std::uint32_t cols = 0, parts = 0;
 };
 
-/// As LargestArgs, of the `wanted` best of each row. found: [row][part][wanted], out: [row][wanted], a value and its index each.
+/// The `wanted` best of each of `parts` stretches of a row, best first; then, of those, the best of all as one part.
 struct BestArgs {
-    std::uint64_t values = 0, found = 0, out = 0;
-    std::uint32_t cols = 0, parts = 0, wanted = 0, reserved = 0;
+    std::uint64_t in = 0, out = 0; // in: [row][col], out: [row][part][wanted], a value and its index each
+    std::uint32_t cols = 0, parts = 0, wanted = 0;
+    std::uint32_t pairs = 0; // 1: the input is such an output, too
 };
 
 /// The rows of a product's input as pieces of 16 bits, [piece][row][col], that add up to them. `scales`: what each row's
@@ -160,8 +161,7 @@ struct FinishArgs {
     X(combine_experts, CombineArgs, element_threads) \
     X(largest_of_part, LargestArgs, largest_threads) \
     X(largest_of_parts, LargestArgs, 32)             \
-    X(best_of_part, BestArgs, largest_threads)       \
-    X(best_of_parts, BestArgs, largest_threads)      \
+    X(best_values, BestArgs, largest_threads)        \
     X(split_bf16, SplitArgs, element_threads)        \
     X(split_f16, SplitArgs, element_threads)         \
     X(finish_product, FinishArgs, element_threads)

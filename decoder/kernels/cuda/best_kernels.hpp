@@ -23,66 +23,53 @@ PLUMB_KERNEL BestValue best_of_block(M& m, BestValue own, unsigned round) {
     }
     m.sync();
     BestValue best;
+    PLUMB_ROLLED
     for (unsigned warp = 0; warp < warps; ++warp) {
         best.see(m.shared(first + warp * 2), m.bits_of(m.shared(first + warp * 2 + 1)));
     }
     return best;
 }
 
-/// The a.wanted best of values first, first + step, … below `count`, read(i) each, to a.found or a.out from `to` on. Each thread
-/// holds the best of its own; the one whose was taken looks for its next. What is not there has an index that is none.
-template <class M, class Read>
-PLUMB_KERNEL void write_best(M& m, const BestArgs& a, std::uint32_t first, std::uint32_t step, std::uint32_t count,
-                             std::uint64_t to, const Read& read) {
-    BestValue own;
-    for (std::uint32_t i = first; i < count; i += step) {
-        const BestValue one = read(i);
-        own.see(one.value, one.index);
-    }
-    for (std::uint32_t place = 0; place < a.wanted; ++place) {
-        const BestValue best = best_of_block(m, own, place);
-        if (m.thread() == 0) {
-            m.store(to + place * 8, best.value);
-            m.store(to + place * 8 + 4, best.index);
+/// Grid: parts, rows. Each thread holds the best of its own; the one whose was taken looks for its next. Where there are fewer than
+/// wanted, the rest have an index that is none. Shared: four floats a warp.
+template <class M>
+PLUMB_KERNEL void best_values(M& m, const BestArgs& a) {
+    const std::uint64_t row = std::uint64_t{m.block_y()} * a.cols;
+    const std::uint64_t to = a.out + (std::uint64_t{m.block_y()} * a.parts + m.block_x()) * a.wanted * 8;
+    const std::uint32_t step = a.parts * m.threads();
+    const auto read = [&](std::uint32_t i) {
+        BestValue one;
+        if (a.pairs != 0) {
+            one.value = m.template load<float>(a.in + (row + i) * 8);
+            one.index = m.template load<std::uint32_t>(a.in + (row + i) * 8 + 4);
+        } else {
+            const float value = load_float(m, a.in, row + i);
+            one.value = value == value ? value : -INFINITY;
+            one.index = i;
         }
-        if (best.index == own.index && best.index != 0xffffffffu) {
+        return one;
+    };
+    BestValue own, last;
+    bool look = true;
+    PLUMB_ROLLED
+    for (std::uint32_t place = 0; place < a.wanted; ++place) {
+        if (look) {
             own = BestValue();
-            for (std::uint32_t i = first; i < count; i += step) {
+            PLUMB_ROLLED
+            for (std::uint32_t i = element_of(m); i < a.cols; i += step) {
                 const BestValue one = read(i);
-                if (is_better(best, one)) {
+                if (place == 0 || is_better(last, one)) {
                     own.see(one.value, one.index);
                 }
             }
         }
+        last = best_of_block(m, own, place);
+        if (m.thread() == 0) {
+            m.store(to + place * 8, last.value);
+            m.store(to + place * 8 + 4, last.index);
+        }
+        look = last.index == own.index && last.index != 0xffffffffu;
     }
-}
-
-/// Grid: parts, rows. Shared: four floats a warp.
-template <class M>
-PLUMB_KERNEL void best_of_part(M& m, const BestArgs& a) {
-    const std::uint64_t row = std::uint64_t{m.block_y()} * a.cols;
-    const std::uint64_t to = a.found + (std::uint64_t{m.block_y()} * a.parts + m.block_x()) * a.wanted * 8;
-    write_best(m, a, element_of(m), a.parts * m.threads(), a.cols, to, [&](std::uint32_t i) {
-        BestValue one;
-        const float value = load_float(m, a.values, row + i);
-        one.value = value == value ? value : -INFINITY;
-        one.index = i;
-        return one;
-    });
-}
-
-/// Grid: rows. What the parts found becomes one. Shared: four floats a warp.
-template <class M>
-PLUMB_KERNEL void best_of_parts(M& m, const BestArgs& a) {
-    const std::uint32_t found = a.parts * a.wanted;
-    const std::uint64_t from = a.found + std::uint64_t{m.block_x()} * found * 8;
-    const std::uint64_t to = a.out + std::uint64_t{m.block_x()} * a.wanted * 8;
-    write_best(m, a, m.thread(), m.threads(), found, to, [&](std::uint32_t i) {
-        BestValue one;
-        one.value = m.template load<float>(from + i * 8);
-        one.index = m.template load<std::uint32_t>(from + i * 8 + 4);
-        return one;
-    });
 }
 
 } // namespace plumb::decoder::cuda

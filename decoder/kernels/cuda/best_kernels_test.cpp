@@ -65,17 +65,15 @@ class BestValues : public testing::Test {
         std::memcpy(values.data(), rows.data(), rows.size() * sizeof(float));
         auto& found = buffer(std::size_t{count} * parts * wanted * 8);
         auto& out = buffer(std::size_t{count} * wanted * 8);
-        const cuda::BestArgs args{
-            address(values.data()), address(found.data()), address(out.data()), cols, parts, wanted, 0};
         const unsigned threads = cuda::largest_threads, shared = threads / 32 * 16;
-        EXPECT_EQ(block_.launch(
-                      {{parts, count, 1}, threads, shared},
-                      [](auto& m, const cuda::BestArgs& a) { best_of_part(m, a); }, args),
-                  "");
-        EXPECT_EQ(
-            block_.launch(
-                {{count, 1, 1}, threads, shared}, [](auto& m, const cuda::BestArgs& a) { best_of_parts(m, a); }, args),
-            "");
+        const auto launch = [&](unsigned blocks, const cuda::BestArgs& args) {
+            EXPECT_EQ(block_.launch(
+                          {{blocks, count, 1}, threads, shared},
+                          [](auto& m, const cuda::BestArgs& a) { best_values(m, a); }, args),
+                      "");
+        };
+        launch(parts, {address(values.data()), address(found.data()), cols, parts, wanted, 0});
+        launch(1, {address(found.data()), address(out.data()), parts * wanted, 1, wanted, 1});
         std::vector<FoundLogit> all(std::size_t{count} * wanted);
         std::memcpy(all.data(), out.data(), all.size() * sizeof(FoundLogit));
         return all;
@@ -172,9 +170,9 @@ TEST_F(BestValues, give_the_tokens_that_all_logits_give) {
         const auto all = vgpu::operations();
         const auto found =
             std::count_if(all.begin() + static_cast<std::ptrdiff_t>(before), all.end(), [](const vgpu::Operation& one) {
-                return std::string(one.name) == "plumb_decoder_best_of_part";
+                return std::string(one.name) == "plumb_decoder_best_values";
             });
-        EXPECT_EQ(found, on_device ? 10 + 5 * 2 : 0) << k;
+        EXPECT_EQ(found, on_device ? 2 * (10 + 5 * 2) : 0) << k;
     }
     EXPECT_EQ(kernels.failure(), "");
     EXPECT_EQ(vgpu::errors(), std::vector<std::string>{});

@@ -279,10 +279,10 @@ class CudaComputeBackend final : public ComputeBackend {
         for (std::size_t row = 0; row < rows.rows;
              row += most_gemv_rows) { // as many as there is memory for their parts
             const Block some = rows_from(rows, row, std::min(most_gemv_rows, rows.rows - row));
-            const BestArgs args{at(some.data), best_, out + row * count * best_bytes, narrow(rows.cols), narrow(parts),
-                                narrow(count), 0};
-            device_->run(CudaKernel::best_of_part, {parts, some.rows}, largest_threads, shared, args);
-            device_->run(CudaKernel::best_of_parts, {some.rows}, largest_threads, shared, args);
+            const BestArgs parted{at(some.data), best_, narrow(rows.cols), narrow(parts), narrow(count), 0};
+            const BestArgs whole{best_, out + row * count * best_bytes, narrow(parts * count), 1, narrow(count), 1};
+            device_->run(CudaKernel::best_values, {parts, some.rows}, largest_threads, shared, parted);
+            device_->run(CudaKernel::best_values, {1, some.rows}, largest_threads, shared, whole);
         }
         best_pairs_.resize(rows.rows * count);
         device_->read(best_pairs_.data(), out, best_pairs_.size() * best_bytes);

@@ -79,21 +79,30 @@ OwnedByUs<LtLayout> LibraryProducts::make_layout(int type, std::size_t rows, std
 }
 
 /// The library counts by columns: our rows are its columns, and out^T = matrix . in^T.
-LibraryProducts::Plan LibraryProducts::make_plan(Type type, std::size_t outputs, std::size_t cols,
-                                                 std::size_t rows) const {
+LibraryProducts::Plan LibraryProducts::make_plan(const Key& key) const {
     Plan out;
-    out.weights = make_layout(lt_type_of(type), cols, outputs);
-    out.in = make_layout(lt_type_of(type), cols, rows);
-    out.out = make_layout(lt_type_f32, outputs, rows);
+    out.key = key;
+    out.weights = make_layout(lt_type_of(key.type), key.cols, key.outputs);
+    out.in = make_layout(lt_type_of(key.type), key.cols, key.rows);
+    out.out = make_layout(lt_type_f32, key.outputs, key.rows);
     if (out.weights == nullptr || out.in == nullptr || out.out == nullptr) {
         return out;
     }
     int found = 0;
     const int status =
-        calls_.choose(handle_, type == Type::f32 ? floats_.get() : halves_.get(), out.weights.get(), out.in.get(),
+        calls_.choose(handle_, key.type == Type::f32 ? floats_.get() : halves_.get(), out.weights.get(), out.in.get(),
                       out.out.get(), out.out.get(), preference_.get(), 1, &out.choice, &found);
     out.refused = status != 0 || found < 1 || out.choice.state != 0 || out.choice.workspace > most_workspace;
     return out;
+}
+
+LibraryProducts::Plan* LibraryProducts::find(const Key& key) noexcept {
+    for (Plan& plan : plans_) {
+        if (plan.key == key) {
+            return &plan;
+        }
+    }
+    return nullptr;
 }
 
 Status LibraryProducts::grow(Scratch& scratch, std::size_t bytes) {
@@ -109,11 +118,11 @@ Status LibraryProducts::grow(Scratch& scratch, std::size_t bytes) {
 }
 
 Status LibraryProducts::prepare(const Weight& weight, std::size_t rows) {
-    const Key key{static_cast<std::size_t>(weight.type), weight.rows, weight.cols, rows};
-    if (plans_.contains(key)) {
+    const Key key{weight.type, weight.rows, weight.cols, rows};
+    if (find(key) != nullptr) {
         return {};
     }
-    Plan plan = make_plan(weight.type, weight.rows, weight.cols, rows);
+    Plan plan = make_plan(key);
     Status status;
     if (!plan.refused) {
         status = grow(workspace_, plan.choice.workspace);
@@ -122,7 +131,7 @@ Status LibraryProducts::prepare(const Weight& weight, std::size_t rows) {
             status = status ? grow(scales_, rows * sizeof(float)) : status;
         }
     }
-    plans_.emplace(key, std::move(plan));
+    plans_.push_back(std::move(plan));
     return status;
 }
 
@@ -131,15 +140,14 @@ void LibraryProducts::take(ProductArgs& args, Type type) noexcept {
     unsigned kept = 0;
     for (unsigned i = 0; i < args.count; ++i) {
         const ProductPart part = args.parts[i];
-        const auto found =
-            plans_.find({static_cast<std::size_t>(type), part.outputs, part.matrix.cols, std::size_t{args.rows}});
-        const bool planned = found != plans_.end() && !found->second.refused && device_.status().ok() &&
+        Plan* const plan = find({type, part.outputs, part.matrix.cols, args.rows});
+        const bool planned = plan != nullptr && !plan->refused && device_.status().ok() &&
                              ((args.in | part.out | part.matrix.data) & (aligned - 1)) == 0;
         if (planned && !split_yet) {
             split(args, type, part.matrix.cols);
             split_yet = true;
         }
-        if (!planned || !multiply(found->second, args, part, type)) {
+        if (!planned || !multiply(*plan, args, part, type)) {
             args.parts[kept++] = part;
         }
     }

@@ -5,10 +5,9 @@
 // a time, within enter() and leave() of the device.
 #pragma once
 
-#include <array>
-#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "decoder/kernels/backend.hpp"
 #include "decoder/kernels/cuda/cublaslt.hpp"
@@ -45,7 +44,13 @@ class LibraryProducts {
     [[nodiscard]] std::string name() const;
 
   private:
+    struct Key {
+        Type type;
+        std::size_t outputs, cols, rows;
+        bool operator==(const Key&) const = default;
+    };
     struct Plan {
+        Key key;
         OwnedByUs<LtLayout> weights, in, out;
         LtChoice choice;
         bool refused = true;
@@ -55,13 +60,13 @@ class LibraryProducts {
         std::uint64_t address = 0;
         std::size_t bytes = 0;
     };
-    using Key = std::array<std::size_t, 4>; // type, outputs, cols, rows
 
     LibraryProducts(CudaDevice& device, const CublasLt& calls) : device_(device), calls_(calls) {}
     [[nodiscard]] bool start();
     [[nodiscard]] OwnedByUs<LtDesc> make_desc(int compute) const;
     [[nodiscard]] OwnedByUs<LtLayout> make_layout(int type, std::size_t rows, std::size_t cols) const;
-    [[nodiscard]] Plan make_plan(Type type, std::size_t outputs, std::size_t cols, std::size_t rows) const;
+    [[nodiscard]] Plan make_plan(const Key& key) const;
+    [[nodiscard]] Plan* find(const Key& key) noexcept;
     [[nodiscard]] Status grow(Scratch& scratch, std::size_t bytes);
     void split(const ProductArgs& args, Type type, std::size_t cols) noexcept;
     [[nodiscard]] bool multiply(Plan& plan, const ProductArgs& args, const ProductPart& part, Type type) noexcept;
@@ -71,7 +76,7 @@ class LibraryProducts {
     LtHandle* handle_ = nullptr;
     OwnedByUs<LtDesc> floats_{nullptr, {&calls_}}, halves_{nullptr, {&calls_}};
     OwnedByUs<LtPreference> preference_{nullptr, {&calls_}};
-    std::map<Key, Plan> plans_;
+    std::vector<Plan> plans_; // some for each shape of a layer
     Scratch workspace_, pieces_, scales_;
 };
 

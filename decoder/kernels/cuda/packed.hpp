@@ -8,9 +8,11 @@
 #if defined(__CUDACC__)
 #define PLUMB_KERNEL __device__ __forceinline__
 #define PLUMB_UNROLL _Pragma("unroll")
+#define PLUMB_ROLLED _Pragma("unroll 1")
 #else
 #define PLUMB_KERNEL inline
 #define PLUMB_UNROLL
+#define PLUMB_ROLLED
 #endif
 
 namespace plumb::decoder::cuda {

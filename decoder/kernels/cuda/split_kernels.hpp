@@ -31,10 +31,12 @@ template <class M>
 PLUMB_KERNEL void split_f16(M& m, const SplitArgs& a) {
     const std::uint64_t first = std::uint64_t{m.block_x()} * a.cols, count = std::uint64_t{a.rows} * a.cols;
     float largest = 0;
+    PLUMB_ROLLED
     for (std::uint32_t i = m.thread(); i < a.cols; i += m.threads()) {
         const float size = fabsf(load_float(m, a.in, first + i));
         largest = size > largest ? size : largest;
     }
+    PLUMB_ROLLED
     for (unsigned mask = 16; mask > 0; mask /= 2) {
         const float other = m.exchange(largest, mask);
         largest = other > largest ? other : largest;
@@ -43,6 +45,7 @@ PLUMB_KERNEL void split_f16(M& m, const SplitArgs& a) {
         m.set_shared(m.thread() / 32, largest);
     }
     m.sync();
+    PLUMB_ROLLED
     for (unsigned warp = 0; warp < m.threads() / 32; ++warp) {
         const float other = m.shared(warp);
         largest = other > largest ? other : largest;
@@ -51,6 +54,7 @@ PLUMB_KERNEL void split_f16(M& m, const SplitArgs& a) {
     int power = 14 + 127 - static_cast<int>(m.bits_of(largest) >> 23);
     power = largest - largest != 0 || largest == 0 ? 0 : power > 126 ? 126 : power;
     const float factor = float_of(static_cast<std::uint32_t>(127 + power) << 23);
+    PLUMB_ROLLED
     for (std::uint32_t i = m.thread(); i < a.cols; i += m.threads()) {
         const float value = load_float(m, a.in, first + i) * factor;
         const std::uint16_t upper = m.to_half(value);
