@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of cuBLASLt that the decoder makes, found in libcublasLt.so.13 or .12 when a prompt's products are prepared:
 // nothing is linked, and no header of the toolkit is needed. Values are those of cublasLt.h of CUDA 13.0, and the same in
-// CUDA 12 (abi_test.cpp). The table lives as long as the process; any thread.
+// CUDA 12 (tests/mocks/virtual_cudart/decoder_abi_test.cpp). The table lives as long as the process; any thread.
 #pragma once
 
 #include <cstddef>

@@ -224,11 +224,11 @@ void CudaDevice::launch(CUfunc_st* function, const Grid& grid, unsigned threads,
     }
     void* parameters[] = {const_cast<void*>(arguments)}; // copied before the call returns
     if (programmatic_) {
-        LaunchProperty property;
+        LaunchExtension property;
         property.id = property_programmatic;
         property.value.allowed = 1;
-        const LaunchShape shape{narrow(grid.x),       narrow(grid.y), narrow(grid.z), threads, 1, 1,
-                                narrow(shared_bytes), stream_,        &property,      1};
+        const ExtendedLaunch shape{narrow(grid.x),       narrow(grid.y), narrow(grid.z), threads, 1, 1,
+                                   narrow(shared_bytes), stream_,        &property,      1};
         check(calls_.launch_with(&shape, function, parameters, nullptr), "cuLaunchKernelEx");
         return;
     }

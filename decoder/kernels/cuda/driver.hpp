@@ -16,7 +16,7 @@ struct CUfunc_st;
 namespace plumb::decoder::cuda {
 
 /// CUlaunchAttribute, with its one value that is used.
-struct LaunchProperty {
+struct LaunchExtension {
     int id = 0;
     int pad = 0;
     union {
@@ -25,12 +25,12 @@ struct LaunchProperty {
     } value = {};
 };
 /// CUlaunchConfig.
-struct LaunchShape {
+struct ExtendedLaunch {
     unsigned grid_x = 1, grid_y = 1, grid_z = 1;
     unsigned block_x = 1, block_y = 1, block_z = 1;
     unsigned shared_bytes = 0;
     CUstream_st* stream = nullptr;
-    LaunchProperty* properties = nullptr;
+    LaunchExtension* properties = nullptr;
     unsigned property_count = 0;
 };
 
@@ -63,7 +63,7 @@ struct LaunchShape {
       (CUfunc_st * function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,   \
        unsigned block_z, unsigned shared_bytes, CUstream_st* stream, void** parameters, void** extra))                \
     X(launch_with, cuLaunchKernelEx,                                                                                  \
-      (const plumb::decoder::cuda::LaunchShape* shape, CUfunc_st* function, void** parameters, void** extra))
+      (const plumb::decoder::cuda::ExtendedLaunch* shape, CUfunc_st* function, void** parameters, void** extra))
 
 namespace plumb::decoder::cuda {
 

@@ -41,15 +41,15 @@ static_assert(lt_preference_alignment_a + 3 == CUBLASLT_MATMUL_PREF_MIN_ALIGNMEN
 static_assert(lt_invalid_value == CUBLAS_STATUS_INVALID_VALUE && lt_arch_mismatch == CUBLAS_STATUS_ARCH_MISMATCH);
 static_assert(lt_not_supported == CUBLAS_STATUS_NOT_SUPPORTED);
 
-static_assert(sizeof(LaunchShape) == sizeof(CUlaunchConfig));
-static_assert(offsetof(LaunchShape, grid_x) == offsetof(CUlaunchConfig, gridDimX));
-static_assert(offsetof(LaunchShape, block_x) == offsetof(CUlaunchConfig, blockDimX));
-static_assert(offsetof(LaunchShape, shared_bytes) == offsetof(CUlaunchConfig, sharedMemBytes));
-static_assert(offsetof(LaunchShape, stream) == offsetof(CUlaunchConfig, hStream));
-static_assert(offsetof(LaunchShape, properties) == offsetof(CUlaunchConfig, attrs));
-static_assert(offsetof(LaunchShape, property_count) == offsetof(CUlaunchConfig, numAttrs));
-static_assert(sizeof(LaunchProperty) == sizeof(CUlaunchAttribute) && alignof(LaunchProperty) <= 8);
-static_assert(offsetof(LaunchProperty, value) == offsetof(CUlaunchAttribute, value));
+static_assert(sizeof(ExtendedLaunch) == sizeof(CUlaunchConfig));
+static_assert(offsetof(ExtendedLaunch, grid_x) == offsetof(CUlaunchConfig, gridDimX));
+static_assert(offsetof(ExtendedLaunch, block_x) == offsetof(CUlaunchConfig, blockDimX));
+static_assert(offsetof(ExtendedLaunch, shared_bytes) == offsetof(CUlaunchConfig, sharedMemBytes));
+static_assert(offsetof(ExtendedLaunch, stream) == offsetof(CUlaunchConfig, hStream));
+static_assert(offsetof(ExtendedLaunch, properties) == offsetof(CUlaunchConfig, attrs));
+static_assert(offsetof(ExtendedLaunch, property_count) == offsetof(CUlaunchConfig, numAttrs));
+static_assert(sizeof(LaunchExtension) == sizeof(CUlaunchAttribute) && alignof(LaunchExtension) <= 8);
+static_assert(offsetof(LaunchExtension, value) == offsetof(CUlaunchAttribute, value));
 static_assert(property_programmatic == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
 static_assert(attribute_capability == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(attribute_processors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
