@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of many rows by cuBLASLt, for weights of F32, BF16 and F16. A plan is made for each shape beforehand; what has none,
-// because the library refuses it, is left to the tiles of kernels.hpp. Inputs are floats and none is rounded: for 16-bit weights
-// they go in as pieces that add up to them (split_kernels.hpp). Owned by the backend, within its device's life; one thread at
-// a time, within enter() and leave() of the device.
+// Products of many rows by cuBLASLt, for weights of F32, BF16 and F16. A plan is made for each shape beforehand; what
+// has none, because the library refuses it, is left to the tiles of kernels.hpp. Inputs are floats, and none is rounded
+// to 16 bits: for 16-bit weights they go in as pieces that add up to them (split_kernels.hpp). Owned by the backend,
+// within its device's life; one thread at a time, within enter() and leave() of the device.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stands around a product of a library that multiplies 16-bit values: its input, floats, as pieces that add up to it, so
-// that nothing is rounded; and what is left to do with its output. One source for nvcc and for the host, as kernels.hpp.
+// that none is rounded to 16 bits; and what is left to do with its output. One source for nvcc and for the host, as kernels.hpp.
 #pragma once
 
 #include "decoder/kernels/cuda/kernels.hpp"

@@ -3,6 +3,9 @@
 // after each reset() of the virtual GPU, and alive as long as it runs.
 #pragma once
 
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -35,9 +38,12 @@ class VirtualDecoderKernels {
 #undef PLUMB_VIRTUAL_TYPED
     }
 
-    /// For tests that never reset the virtual GPU: one for the process.
+    /// For tests that never reset the virtual GPU: one for the process. The libcublasLt that the decoder then finds is the
+    /// stand-in, wherever the environment has another.
     static VirtualDecoderKernels& of_process() {
         static VirtualDecoderKernels& only = *new VirtualDecoderKernels;
+        static void* const library = ::dlopen(PLUMB_VIRTUAL_CUBLASLT, RTLD_NOW | RTLD_LOCAL);
+        EXPECT_NE(library, nullptr) << ::dlerror();
         return only;
     }
 
