@@ -24,7 +24,6 @@ constexpr std::size_t most_launch = 0x7fffffff;
 void keep(void*, std::size_t) noexcept {} // the device's memory goes with the device
 
 std::uint64_t at(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
-std::uint32_t narrow(std::size_t value) { return static_cast<std::uint32_t>(value); }
 std::size_t pieces(std::size_t whole, std::size_t piece) { return (whole + piece - 1) / piece; }
 
 class CudaComputeBackend final : public ComputeBackend {

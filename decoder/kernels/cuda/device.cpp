@@ -27,8 +27,6 @@ std::string typed_name(TypedKernel kernel, Type type) {
     }
 }
 
-unsigned narrow(std::size_t value) { return static_cast<unsigned>(value); }
-
 } // namespace
 
 Result<std::unique_ptr<CudaDevice>> CudaDevice::open(const CudaDriver& calls, std::string_view image,

@@ -29,6 +29,9 @@ enum class TypedKernel : std::uint8_t { embed, gemv_1, gemv_4, tile, count };
 /// The kernels as a module for the driver: machine code for some devices, and PTX for later ones. Empty: built without nvcc.
 [[nodiscard]] std::string_view kernels_image();
 
+/// REQUIRES that it fits, as sizes of a model do.
+[[nodiscard]] inline std::uint32_t narrow(std::size_t value) { return static_cast<std::uint32_t>(value); }
+
 struct Grid {
     std::size_t x = 1, y = 1, z = 1;
 };
