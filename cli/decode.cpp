@@ -21,6 +21,7 @@
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/model_cache.hpp"
+#include "cli/model_words.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "decoder/decoder.hpp"
@@ -37,6 +38,8 @@ using namespace plumb::cli;
 
 struct DecodeArguments {
     std::string model;
+    std::string random_shape; // in place of a model
+    std::string type = "bf16";
     std::size_t prompt_tokens = 64;
     std::vector<std::int32_t> tokens;
     std::optional<std::string> prompt;
@@ -135,19 +138,15 @@ struct Text {
     std::vector<std::int32_t> tokens;
 };
 
-Result<Text> text_of(const DecodeArguments& arguments, const std::string& path) {
+Result<Text> text_of(const DecodeArguments& arguments, const plumb::decoder::gguf::File& file) {
     Text text;
     if (!arguments.prompt) {
         return text;
     }
-    const Result<plumb::decoder::gguf::File> file = plumb::decoder::gguf::File::open(path);
-    if (!file) {
-        return file.error();
-    }
-    if (const auto config = plumb::decoder::read_config(*file); !config) {
+    if (const auto config = plumb::decoder::read_config(file); !config) {
         return config.error(); // before its tokenizer: token ids would not help
     }
-    Result<Tokenizer> tokenizer = Tokenizer::make(file->contents());
+    Result<Tokenizer> tokenizer = Tokenizer::make(file.contents());
     if (!tokenizer) {
         return tokenizer.error();
     }
@@ -158,6 +157,14 @@ Result<Text> text_of(const DecodeArguments& arguments, const std::string& path) 
     text.tokenizer = std::move(*tokenizer);
     text.tokens = std::move(*tokens);
     return text;
+}
+
+Result<Text> text_of(const DecodeArguments& arguments, const std::string& path) {
+    if (!arguments.prompt) {
+        return Text{};
+    }
+    const Result<plumb::decoder::gguf::File> file = plumb::decoder::gguf::File::open(path);
+    return file ? text_of(arguments, *file) : Result<Text>(file.error());
 }
 
 /// Before a prompt is made that large, or the sum of both overflows.
@@ -356,6 +363,55 @@ Result<std::string> model_path(const DecodeArguments& arguments) {
     return cached;
 }
 
+struct LoadedModel {
+    Text text;
+    Decoder decoder;
+};
+
+/// --random-weights: no file is read or written, and the device makes the weights.
+Result<LoadedModel> random_model(const DecodeArguments& arguments) {
+    if (!arguments.model.empty()) {
+        return plumb::Error{plumb::ErrorCode::invalid_argument,
+                            "a model file and --random-weights were both given; leave one of them out"};
+    }
+    plumb::decoder::MakeOptions options;
+    options.type = type_of(arguments.type);
+    options.seed = arguments.sampling.seed;
+    Result<plumb::decoder::UnwrittenModel> model =
+        plumb::decoder::lay_out_model(*plumb::decoder::find_shape(arguments.random_shape), options);
+    if (!model) {
+        return model.error();
+    }
+    Result<Text> text = text_of(arguments, model->file);
+    if (!text) {
+        return text.error();
+    }
+    Result<Decoder> decoder = Decoder::load(std::move(*model), decoder_options(arguments, *text));
+    if (!decoder) {
+        return decoder.error();
+    }
+    return LoadedModel{std::move(*text), std::move(*decoder)};
+}
+
+Result<LoadedModel> load_model(const DecodeArguments& arguments) {
+    if (!arguments.random_shape.empty()) {
+        return random_model(arguments);
+    }
+    const Result<std::string> path = model_path(arguments);
+    if (!path) {
+        return path.error();
+    }
+    Result<Text> text = text_of(arguments, *path);
+    if (!text) {
+        return text.error();
+    }
+    Result<Decoder> decoder = load(arguments, *text, *path);
+    if (!decoder) {
+        return decoder.error();
+    }
+    return LoadedModel{std::move(*text), std::move(*decoder)};
+}
+
 /// The model runs beyond what it was made for, and says nonsense there.
 void warn_of_length(const DecodeArguments& arguments, const Text& text, const Decoder& decoder) {
     const std::size_t positions = prompt_length(arguments, text) + arguments.steps;
@@ -377,43 +433,37 @@ Status decode(const DecodeArguments& arguments) {
     if (!config) {
         return config.error();
     }
-    const Result<std::string> path = model_path(arguments);
-    if (!path) {
-        return path.error();
+    Result<LoadedModel> loaded = load_model(arguments);
+    if (!loaded) {
+        return loaded.error();
     }
-    const Result<Text> text = text_of(arguments, *path);
-    if (!text) {
-        return text.error();
-    }
-    Result<Decoder> decoder = load(arguments, *text, *path);
-    if (!decoder) {
-        return decoder.error();
-    }
-    warn_of_length(arguments, *text, *decoder);
+    const Text& text = loaded->text;
+    Decoder& decoder = loaded->decoder;
+    warn_of_length(arguments, text, decoder);
 
     plumb::Profiler profiler(*config);
     if (Status status = profiler.status(); !status) {
         return status;
     }
     sentences.started = true;
-    for (const auto& [key, value] : decoder->description()) {
+    for (const auto& [key, value] : decoder.description()) {
         profiler.describe(key, value);
     }
 
-    decoder->profile_replays(&profiler);
-    const Result<std::size_t> done = run(arguments, *text, *decoder, profiler);
+    decoder.profile_replays(&profiler);
+    const Result<std::size_t> done = run(arguments, text, decoder, profiler);
     if (arguments.graphs != plumb::decoder::Graphs::off) {
         static_cast<void>(profiler.flush()); // what replays took is known by then, or never
     }
-    decoder->profile_replays(nullptr);
+    decoder.profile_replays(nullptr);
     if (!done) {
         return done.error();
     }
     if (*done < arguments.steps && interrupted().load()) {
-        say_how_far(arguments, *text, *decoder, *done);
+        say_how_far(arguments, text, decoder, *done);
     }
     if (arguments.print_tokens) {
-        print_tokens(arguments, *decoder);
+        print_tokens(arguments, decoder);
     }
     if (config->on) {
         return print_report(arguments, profiler);
@@ -442,6 +492,15 @@ void add_decode(CLI::App& root, int& exit_code) {
     app.add_option("model", arguments->model,
                    "GGUF file (plumb model show says what is in it); without it a small one is made once")
         ->type_name("FILE");
+    auto* random = app.add_option("--random-weights", arguments->random_shape,
+                                  "Instead of a file: a model of this shape (plumb model make), whose weights the cuda "
+                                  "device makes from --seed")
+                       ->check(shape_word())
+                       ->type_name("SHAPE");
+    app.add_option("--type", arguments->type, "Type of the matrices of --random-weights")
+        ->check(type_word())
+        ->needs(random)
+        ->capture_default_str();
     auto* count =
         app.add_option("--prompt-tokens", arguments->prompt_tokens, "Prompt of so many pseudo-random token ids")
             ->capture_default_str();
@@ -473,7 +532,8 @@ void add_decode(CLI::App& root, int& exit_code) {
         ->capture_default_str();
     app.add_option("--ctx", arguments->context, "Positions of the kv cache; 0: prompt and steps")
         ->capture_default_str();
-    app.add_option("--seed", arguments->sampling.seed, "Of the pseudo-random prompt and of sampling")
+    app.add_option("--seed", arguments->sampling.seed,
+                   "Of the pseudo-random prompt, of sampling and of --random-weights")
         ->capture_default_str();
     app.add_option("--temperature", arguments->sampling.temperature, "Sampling temperature; 0: greedy")
         ->check(number)

@@ -12,6 +12,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/model_words.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "decoder/gguf/describe.hpp"
@@ -22,7 +23,6 @@ namespace {
 
 using plumb::Result;
 using plumb::Status;
-using plumb::decoder::Type;
 using namespace plumb::cli;
 namespace gguf = plumb::decoder::gguf;
 
@@ -55,20 +55,6 @@ Status show(const ShowArguments& arguments) {
 
 int exit_code_of(const Status& status, bool json) { return status ? exit_ok : say_error(status.error().message, json); }
 
-std::vector<std::string> type_words() {
-    std::vector<std::string> out;
-    for (const Type type : plumb::decoder::all_types) {
-        out.emplace_back(plumb::decoder::layout_of(type).word);
-    }
-    return out;
-}
-
-/// REQUIRES one of type_words().
-Type type_of(const std::string& word) {
-    return *std::find_if(plumb::decoder::all_types.begin(), plumb::decoder::all_types.end(),
-                         [&](Type type) { return plumb::decoder::layout_of(type).word == word; });
-}
-
 Status make(const MakeArguments& arguments) {
     catch_interrupts();
     Progress progress("writing " + terminal_text(arguments.out), "MB");
@@ -96,23 +82,11 @@ Status make(const MakeArguments& arguments) {
     return show({arguments.out, true});
 }
 
-std::vector<std::string> shape_names() {
-    std::vector<std::string> out;
-    for (const auto& shape : plumb::decoder::shapes()) {
-        out.emplace_back(shape.name);
-    }
-    return out;
-}
-
 void add_make(CLI::App& model, int& exit_code) {
     auto arguments = std::make_shared<MakeArguments>();
     CLI::App& app = *model.add_subcommand("make", "Write a GGUF of a named shape with random weights");
-    app.add_option("--shape", arguments->shape, "Named shape")
-        ->check(CLI::IsMember(shape_names()))
-        ->capture_default_str();
-    app.add_option("--type", arguments->type, "Type of the matrices")
-        ->check(CLI::IsMember(type_words()))
-        ->capture_default_str();
+    app.add_option("--shape", arguments->shape, "Named shape")->check(shape_word())->capture_default_str();
+    app.add_option("--type", arguments->type, "Type of the matrices")->check(type_word())->capture_default_str();
     app.add_option("--seed", arguments->seed, "The same seed gives the same bytes on every machine")
         ->capture_default_str();
     app.add_option("-o,--out", arguments->out, "File to write")->type_name("FILE")->required();

@@ -66,14 +66,42 @@ Result<Decoder> Decoder::load(const std::string& path, const Options& options) {
         return file.error();
     }
     Decoder out;
-    out.options_ = options;
-    out.options_.loading = {}; // of no use later, and what it refers to may be gone
-    out.file_ = std::make_unique<gguf::File>(std::move(*file));
-    Result<ModelConfig> config = read_config(*out.file_);
+    if (Status status = out.start(std::move(*file), {}, options); !status) {
+        return status.error();
+    }
+    const gguf::FileMap& map = out.file_->map();
+    map.prefault([&](std::size_t done) {
+        if (options.loading) {
+            options.loading(done, map.bytes().size());
+        }
+        return !out.stopped();
+    });
+    if (out.stopped()) {
+        return Error{ErrorCode::failed, path + ": loading was interrupted and nothing was run; start again"};
+    }
+    return out;
+}
+
+Result<Decoder> Decoder::load(UnwrittenModel model, const Options& options) {
+    if (Status status = check_options(options); !status) {
+        return status.error();
+    }
+    Decoder out;
+    if (Status status = out.start(std::move(model.file), std::move(model.matrices), options); !status) {
+        return status.error();
+    }
+    return out;
+}
+
+Status Decoder::start(gguf::File file, RandomWeights random, const Options& options) {
+    options_ = options;
+    options_.loading = {}; // of no use later, and what it refers to may be gone
+    file_ = std::make_unique<gguf::File>(std::move(file));
+    Result<ModelConfig> config = read_config(*file_);
     if (!config) {
         return config.error();
     }
-    Result<Weights> weights = read_weights(*out.file_, *config);
+    Result<Weights> weights = read_weights(*file_, *config);
     if (!weights) {
         return weights.error();
     }
@@ -86,37 +114,30 @@ Result<Decoder> Decoder::load(const std::string& path, const Options& options) {
     if (!backend) {
         return backend.error();
     }
-    out.backend_ = std::move(*backend);
+    backend_ = std::move(*backend);
     if (options.programmatic_launch) {
-        if (Status status = out.backend_->launch_programmatically(); !status) {
-            return status.error();
+        if (Status status = backend_->launch_programmatically(); !status) {
+            return status;
         }
     }
-    out.samplers_ = std::move(*samplers);
-    const Entered entered(*out.backend_);
-    Result<State> state = make_state(std::move(*config), std::move(*weights), *out.backend_, options.context,
+    samplers_ = std::move(*samplers);
+    const Entered entered(*backend_);
+    if (Status status = random.empty() ? Status{} : backend_->make_weights(std::move(random)); !status) {
+        return status;
+    }
+    Result<State> state = make_state(std::move(*config), std::move(*weights), *backend_, options.context,
                                      std::min(options.chunk, options.context), options.batch);
     if (!state) {
         return state.error();
     }
-    out.state_ = std::make_unique<State>(std::move(*state));
-    out.tokens_.resize(options.batch);
-    for (std::vector<std::int32_t>& tokens : out.tokens_) {
+    state_ = std::make_unique<State>(std::move(*state));
+    tokens_.resize(options.batch);
+    for (std::vector<std::int32_t>& tokens : tokens_) {
         tokens.reserve(options.context + 1);
     }
-    out.next_.resize(options.batch);
-    out.ended_.resize(options.batch);
-    const gguf::FileMap& map = out.file_->map();
-    map.prefault([&](std::size_t done) {
-        if (options.loading) {
-            options.loading(done, map.bytes().size());
-        }
-        return !out.stopped();
-    });
-    if (out.stopped()) {
-        return Error{ErrorCode::failed, path + ": loading was interrupted and nothing was run; start again"};
-    }
-    return out;
+    next_.resize(options.batch);
+    ended_.resize(options.batch);
+    return {};
 }
 
 bool Decoder::stopped() const noexcept {

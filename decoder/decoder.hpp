@@ -21,6 +21,7 @@
 #include "decoder/kernels/choose.hpp"
 #include "decoder/model/state.hpp"
 #include "decoder/model/step.hpp"
+#include "decoder/model_maker/maker.hpp"
 #include "decoder/sampling/sampler.hpp"
 #include "plumb/record.hpp"
 #include "plumb/result.hpp"
@@ -54,6 +55,8 @@ class Decoder {
     /// Errors: whatever the file, its config or its tensors are refused for; invalid_argument; out_of_memory; failed
     /// (stopped).
     static Result<Decoder> load(const std::string& path, const Options& options = {});
+    /// The same of a model whose matrices the device makes. Errors: also unsupported (the backend cannot).
+    static Result<Decoder> load(UnwrittenModel model, const Options& options);
 
     /// Feeds a prompt in chunks to one sequence. Errors: invalid_argument (no such sequence, no token, a token outside
     /// the vocabulary, no room). A stop leaves what was fed so far.
@@ -87,6 +90,7 @@ class Decoder {
 
   private:
     Decoder() = default;
+    [[nodiscard]] Status start(gguf::File file, RandomWeights random, const Options& options);
     [[nodiscard]] bool stopped() const noexcept;
     [[nodiscard]] bool finished() const noexcept; // every sequence has come to a stop token
     void add_token(std::size_t sequence, std::int32_t token);

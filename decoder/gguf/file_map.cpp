@@ -61,6 +61,19 @@ Result<FileMap> FileMap::open(const std::string& path) {
     return map;
 }
 
+Result<FileMap> FileMap::make(std::size_t bytes, const std::function<void(std::byte* memory)>& write) {
+    void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (address == MAP_FAILED) {
+        return Error{ErrorCode::out_of_memory, "the addresses of a model of " + std::to_string(bytes >> 20) +
+                                                   " MiB cannot be had (" + std::strerror(errno) +
+                                                   "); use a smaller model, or raise ulimit -v"};
+    }
+    FileMap map;
+    map.bytes_ = {static_cast<const std::byte*>(address), bytes};
+    write(static_cast<std::byte*>(address));
+    return map;
+}
+
 FileMap::FileMap(FileMap&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
 
 FileMap& FileMap::operator=(FileMap&& other) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole file, mapped read-only. Owns the mapping; movable; the bytes may be read from any thread.
+// A whole file, mapped read-only, or memory that takes its place. Owns the mapping; movable; the bytes may be read from any thread.
 // A file that another program shortens while it is mapped kills the reader (SIGBUS), as with any mapping.
 #pragma once
 
@@ -16,6 +16,10 @@ class FileMap {
   public:
     /// Errors: not_found, permission, invalid_argument (a folder, a device, an empty file), failed.
     static Result<FileMap> open(const std::string& path);
+
+    /// Memory of so many bytes, zeros but for what `write` puts there; pages that nobody touches take no room.
+    /// Errors: out_of_memory.
+    static Result<FileMap> make(std::size_t bytes, const std::function<void(std::byte* memory)>& write);
 
     FileMap() = default;
     FileMap(FileMap&& other) noexcept;

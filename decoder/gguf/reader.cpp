@@ -346,10 +346,14 @@ Result<File> File::open(const std::string& path) {
     if (!map) {
         return map.error();
     }
+    return from(std::move(*map), path);
+}
+
+Result<File> File::from(FileMap map, const std::string& name) {
     File file;
-    file.path_ = path;
-    file.map_ = std::move(*map);
-    Result<Contents> contents = parse(file.map_.bytes(), path);
+    file.path_ = name;
+    file.map_ = std::move(map);
+    Result<Contents> contents = parse(file.map_.bytes(), name);
     if (!contents) {
         return contents.error();
     }

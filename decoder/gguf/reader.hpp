@@ -81,6 +81,8 @@ struct Contents {
 class File {
   public:
     static Result<File> open(const std::string& path);
+    /// Of what lies in the map already; `name` is what path() says.
+    static Result<File> from(FileMap map, const std::string& name);
     [[nodiscard]] const Contents& contents() const noexcept { return contents_; }
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
     [[nodiscard]] const FileMap& map() const noexcept { return map_; }

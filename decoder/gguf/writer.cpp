@@ -130,6 +130,17 @@ Error GgufWriter::io_error(int code) const {
             path_ + ": cannot be written (" + std::strerror(code) + "); choose another folder with -o"};
 }
 
+std::string GgufWriter::header() const {
+    std::string out("GGUF");
+    append(out, std::uint32_t{3});
+    append(out, static_cast<std::uint64_t>(extents_.size()));
+    append(out, entries_);
+    out += metadata_;
+    out += table_;
+    out.resize(header_size());
+    return out;
+}
+
 Status GgufWriter::begin(bool replace) {
     struct stat info {};
     if (::stat(path_.c_str(), &info) == 0) {
@@ -151,15 +162,9 @@ Status GgufWriter::begin(bool replace) {
         errno != ENOSYS && errno != EINTR) {
         return io_error(errno);
     }
-    std::string header("GGUF");
-    append(header, std::uint32_t{3});
-    append(header, static_cast<std::uint64_t>(extents_.size()));
-    append(header, entries_);
-    header += metadata_;
-    header += table_;
-    header.resize(header_size());
     buffer_.reserve(buffer_size);
-    return put(std::as_bytes(std::span(header)));
+    const std::string begin = header();
+    return put(std::as_bytes(std::span(begin)));
 }
 
 Status GgufWriter::put(std::span<const std::byte> data) {

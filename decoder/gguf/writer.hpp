@@ -36,6 +36,13 @@ class GgufWriter {
     /// REQUIRES a type known to type_traits and at least one dimension.
     void add_tensor(std::string_view name, std::span<const std::uint64_t> size, std::uint32_t type);
 
+    /// All that lies before the data, for who puts the bytes elsewhere; then begin() is not called.
+    [[nodiscard]] std::string header() const;
+    /// Where the data of a tensor begins, counted in the order of add_tensor.
+    [[nodiscard]] std::uint64_t offset_of(std::size_t tensor) const noexcept {
+        return header_size() + extents_[tensor].begin;
+    }
+
     /// Creates the temporary file, takes its room on the disk and writes everything before the data.
     /// Errors: already_exists (unless `replace`), no_space, permission, failed.
     [[nodiscard]] Status begin(bool replace);

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 
+#include "decoder/kernels/random_weights.hpp"
 #include "decoder/kernels/type.hpp"
 #include "plumb/record.hpp"
 #include "plumb/result.hpp"
@@ -194,6 +195,12 @@ class ComputeBackend {
         return Error{ErrorCode::invalid_argument,
                      "only the cuda backend has programmatic launches: leave --programmatic-launch out, or say "
                      "--backend cuda"};
+    }
+    /// Before any prepare(): which matrices it makes on the device instead of copying them. Errors: unsupported.
+    [[nodiscard]] virtual Status make_weights(RandomWeights weights) {
+        (void)weights;
+        return Error{ErrorCode::unsupported, "only the cuda backend makes random weights on its device: leave "
+                                             "--random-weights out, or say --backend cuda"};
     }
     /// Called at the start and end of a run of operations on the calling thread.
     virtual void enter() noexcept = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "decoder/gguf/writer.hpp"
@@ -180,12 +181,13 @@ void describe_tokenizer(gguf::GgufWriter& writer, std::uint32_t vocabulary) {
     writer.add("tokenizer.ggml.eos_token_id", bytes);
 }
 
-void describe(gguf::GgufWriter& writer, const Shape& shape, Type type, std::uint64_t seed) {
+void describe(gguf::GgufWriter& writer, const Shape& shape, const MakeOptions& options, const Plan& plan) {
     const std::string arch(shape.architecture);
     writer.add("general.architecture", shape.architecture);
     writer.add("general.name", shape.name);
-    writer.add("general.description", "random weights, seed " + std::to_string(seed) + ": for timing, not for text");
-    writer.add("general.file_type", file_type_of(type));
+    writer.add("general.description",
+               "random weights, seed " + std::to_string(options.seed) + ": for timing, not for text");
+    writer.add("general.file_type", file_type_of(options.type));
     writer.add("general.alignment", static_cast<std::uint32_t>(gguf::GgufWriter::alignment));
     writer.add(arch + ".block_count", shape.layers);
     writer.add(arch + ".context_length", shape.context);
@@ -201,11 +203,14 @@ void describe(gguf::GgufWriter& writer, const Shape& shape, Type type, std::uint
     writer.add(arch + ".vocab_size", shape.vocabulary);
     describe_extras(writer, shape);
     describe_tokenizer(writer, shape.vocabulary);
+    for (const Planned& tensor : plan.tensors()) {
+        writer.add_tensor(tensor.name, std::span(tensor.size).first(tensor.dimensions), layout_of(tensor.type).file_id);
+    }
 }
 
-/// Writes the values of one tensor in pieces; `after` is told the bytes of each.
-template <class After>
-Status write_values(gguf::GgufWriter& writer, const Planned& tensor, std::uint64_t key, After after) {
+/// put(bytes) with the values of one tensor, piece after piece.
+template <class Put>
+Status write_values(const Planned& tensor, std::uint64_t key, Put put) {
     constexpr std::uint64_t piece = std::uint64_t{1} << 16; // whole blocks of every type
     const std::uint64_t elements = tensor.size[0] * tensor.size[1] * tensor.size[2];
     std::vector<float> values(piece);
@@ -219,11 +224,7 @@ Status write_values(gguf::GgufWriter& writer, const Planned& tensor, std::uint64
             }
         }
         quantise(tensor.type, values.data(), count, stored.data());
-        const auto data = std::span<const std::byte>(stored).first(row_bytes(tensor.type, count));
-        if (Status status = writer.write(data); !status) {
-            return status;
-        }
-        if (Status status = after(data.size()); !status) {
+        if (Status status = put(std::span<const std::byte>(stored).first(row_bytes(tensor.type, count))); !status) {
             return status;
         }
     }
@@ -252,16 +253,16 @@ Status make_model(const Shape& shape, const std::string& path, const MakeOptions
         return status;
     }
     gguf::GgufWriter writer(path);
-    describe(writer, shape, options.type, options.seed);
-    for (const Planned& tensor : plan.tensors()) {
-        writer.add_tensor(tensor.name, std::span(tensor.size).first(tensor.dimensions), layout_of(tensor.type).file_id);
-    }
+    describe(writer, shape, options, plan);
     if (Status status = writer.begin(options.replace); !status) {
         return status;
     }
     std::uint64_t done = 0;
-    const auto after = [&](std::uint64_t bytes) -> Status {
-        done += bytes;
+    const auto put = [&](std::span<const std::byte> data) -> Status {
+        if (Status status = writer.write(data); !status) {
+            return status;
+        }
+        done += data.size();
         if (options.progress) {
             options.progress(done, writer.file_bytes());
         }
@@ -271,7 +272,7 @@ Status make_model(const Shape& shape, const std::string& path, const MakeOptions
         return {};
     };
     for (const Planned& tensor : plan.tensors()) {
-        if (Status status = write_values(writer, tensor, stream_key(options.seed, tensor.name), after); !status) {
+        if (Status status = write_values(tensor, stream_key(options.seed, tensor.name), put); !status) {
             return status;
         }
     }
@@ -282,6 +283,46 @@ Status make_model(const Shape& shape, const std::string& path, const MakeOptions
         options.progress(writer.file_bytes(), writer.file_bytes());
     }
     return {};
+}
+
+Result<UnwrittenModel> lay_out_model(const Shape& shape, const MakeOptions& options) {
+    const Plan plan(shape, options.type, options.second.value_or(options.type));
+    if (Status status = check_blocks(plan); !status) {
+        return status.error();
+    }
+    gguf::GgufWriter writer("");
+    describe(writer, shape, options, plan);
+    const std::string header = writer.header();
+    Result<gguf::FileMap> map = gguf::FileMap::make(writer.file_bytes(), [&](std::byte* memory) {
+        std::memcpy(memory, header.data(), header.size());
+        for (std::size_t i = 0; i < plan.tensors().size(); ++i) {
+            const Planned& tensor = plan.tensors()[i];
+            std::byte* to = memory + writer.offset_of(i);
+            const auto put = [&](std::span<const std::byte> data) -> Status {
+                std::memcpy(to, data.data(), data.size());
+                to += data.size();
+                return {};
+            };
+            if (tensor.dimensions == 1) {
+                static_cast<void>(write_values(tensor, stream_key(options.seed, tensor.name), put));
+            }
+        }
+    });
+    if (!map) {
+        return map.error();
+    }
+    Result<gguf::File> file = gguf::File::from(std::move(*map), "--random-weights " + std::string(shape.name));
+    if (!file) {
+        return file.error();
+    }
+    UnwrittenModel out{std::move(*file), {}};
+    for (const Planned& tensor : plan.tensors()) {
+        if (tensor.dimensions != 1) {
+            out.matrices[out.file.contents().tensor(tensor.name)->data.data()] = {stream_key(options.seed, tensor.name),
+                                                                                  tensor.values.spread};
+        }
+    }
+    return out;
 }
 
 } // namespace plumb::decoder

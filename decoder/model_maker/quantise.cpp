@@ -10,26 +10,9 @@
 namespace plumb::decoder {
 namespace {
 
-std::uint16_t bf16_of(float value) {
+std::uint16_t bhalf_of(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16);
-}
-
-/// To nearest, ties to even; beyond the largest half: infinity.
-std::uint16_t f16_of(float value) {
-    const auto bits = std::bit_cast<std::uint32_t>(value);
-    const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000U);
-    const std::uint32_t size = bits & 0x7fffffffU;
-    if (size >= 0x47800000U) {
-        return sign | 0x7c00U;
-    }
-    if (size < 0x38800000U) {
-        // Below 2^-14 a half counts in steps of 2^-24; the product is exact, and so is the rounding to a whole number.
-        const float steps = std::bit_cast<float>(size) * 0x1p24F;
-        return sign | static_cast<std::uint16_t>(std::nearbyint(steps));
-    }
-    const std::uint32_t moved = size - 0x38000000U;
-    return sign | static_cast<std::uint16_t>((moved + 0xfffU + ((moved >> 13) & 1U)) >> 13);
 }
 
 float float_of(std::uint16_t half) {
@@ -41,7 +24,7 @@ float float_of(std::uint16_t half) {
 
 /// Stores a scale and returns what a reader will see.
 float put_half(float value, std::byte* out) {
-    const std::uint16_t half = f16_of(value);
+    const std::uint16_t half = half_of(value);
     std::memcpy(out, &half, 2);
     return float_of(half);
 }
@@ -138,11 +121,27 @@ void plain(Type type, float value, std::byte* out) {
         std::memcpy(out, &value, 4);
         return;
     }
-    const std::uint16_t bits = type == Type::bf16 ? bf16_of(value) : f16_of(value);
+    const std::uint16_t bits = type == Type::bf16 ? bhalf_of(value) : half_of(value);
     std::memcpy(out, &bits, 2);
 }
 
 } // namespace
+
+std::uint16_t half_of(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000U);
+    const std::uint32_t size = bits & 0x7fffffffU;
+    if (size >= 0x47800000U) {
+        return sign | 0x7c00U;
+    }
+    if (size < 0x38800000U) {
+        // Below 2^-14 a half counts in steps of 2^-24; the product is exact, and so is the rounding to a whole number.
+        const float steps = std::bit_cast<float>(size) * 0x1p24F;
+        return sign | static_cast<std::uint16_t>(std::nearbyint(steps));
+    }
+    const std::uint32_t moved = size - 0x38000000U;
+    return sign | static_cast<std::uint16_t>((moved + 0xfffU + ((moved >> 13) & 1U)) >> 13);
+}
 
 void quantise(Type type, const float* values, std::size_t count, std::byte* out) {
     const TypeLayout layout = layout_of(type);

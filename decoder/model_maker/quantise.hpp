@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "decoder/kernels/type.hpp"
 
@@ -11,5 +12,8 @@ namespace plumb::decoder {
 
 /// Writes row_bytes(type, count) bytes. REQUIRES whole blocks of finite values.
 void quantise(Type type, const float* values, std::size_t count, std::byte* out);
+
+/// To nearest, ties to even; beyond the largest half: infinity.
+[[nodiscard]] std::uint16_t half_of(float value);
 
 } // namespace plumb::decoder

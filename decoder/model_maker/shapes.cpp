@@ -23,7 +23,7 @@ constexpr ShapeExtras wide_four_of_16{.qk_norm = true, .experts = 16, .experts_u
 // The small-* shapes are one of each family, of some 30 million weights: a step takes milliseconds, and making one less than a second.
 // test-qwen2 and test have odd sizes on purpose: rows that no vector length divides. The other test shapes have rows of
 // whole blocks of every type, and one peculiarity each.
-constexpr std::array<Shape, 26> known{{
+constexpr std::array<Shape, 28> known{{
     {"tiny-llama", "llama", 6, 256, 8, 4, 32, 1280, 512, 2048, 10000.0F, 1e-5F, false, false},
     {"tiny-moe", "qwen3moe", 6, 256, 8, 4, 32, 512, 512, 2048, 1000000.0F, 1e-6F, false, false, four_of_16},
     {"test", "llama", 2, 48, 4, 2, 12, 80, 300, 512, 10000.0F, 1e-5F, false, false},
@@ -51,6 +51,9 @@ constexpr std::array<Shape, 26> known{{
     {"gemma-2b", "gemma", 18, 2048, 8, 1, 256, 16384, 256000, 8192, 10000.0F, 1e-6F, true, false},
     {"tinyllama-1.1b", "llama", 22, 2048, 32, 4, 64, 5632, 32000, 2048, 10000.0F, 1e-5F, false, false},
     {"llama-3.2-1b", "llama", 16, 2048, 32, 8, 64, 8192, 128256, 131072, 500000.0F, 1e-5F, true, false},
+    {"llama-3.1-8b", "llama", 32, 4096, 32, 8, 128, 14336, 128256, 131072, 500000.0F, 1e-5F, false, false,
+     frequencies_divided},
+    {"qwen3-8b", "qwen3", 36, 4096, 32, 8, 128, 12288, 151936, 40960, 1000000.0F, 1e-6F, false, false, heads_normed},
 }};
 
 } // namespace

@@ -139,6 +139,16 @@ struct FinishArgs {
     std::uint32_t rows = 0, cols = 0;
 };
 
+/// A matrix, or a stack, of random values. `blocks` counts those of every type, of one value where it has none.
+struct FillArgs {
+    Matrix out;
+    std::uint64_t key = 0;
+    std::uint32_t type = 0;  // a Type
+    std::uint32_t block = 1; // values of a block
+    float unit = 0;          // values are odd multiples of it, of up to 65535
+    std::uint32_t reserved = 0;
+};
+
 } // namespace plumb::decoder::cuda
 
 /// X(name, arguments, threads): every kernel that is no product, with the type of its one parameter and the most threads of a block.
@@ -164,6 +174,7 @@ struct FinishArgs {
     X(best_values, BestArgs, largest_threads)        \
     X(split_bf16, SplitArgs, element_threads)        \
     X(split_f16, SplitArgs, element_threads)         \
-    X(finish_product, FinishArgs, element_threads)
+    X(finish_product, FinishArgs, element_threads)   \
+    X(fill, FillArgs, element_threads)
 /// X(type): what products and embed are made for, each by its type.
 #define PLUMB_CUDA_TYPES(X) X(f32) X(bf16) X(f16) X(q8_0) X(q4_0) X(q4_k) X(q6_k)

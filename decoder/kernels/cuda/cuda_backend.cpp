@@ -75,6 +75,10 @@ class CudaComputeBackend final : public ComputeBackend {
         }
         return adopt(stack.one, stack.count);
     }
+    [[nodiscard]] Status make_weights(RandomWeights weights) override {
+        random_ = std::move(weights);
+        return {};
+    }
     [[nodiscard]] Status prepare_vector(const float* values, std::size_t count) override {
         if (device_->copy_of(values) != 0) {
             return {};
@@ -332,6 +336,9 @@ class CudaComputeBackend final : public ComputeBackend {
                              std::to_string(weight.cols) + "; use --backend cpu"};
         }
         const std::size_t bytes = weight.bytes() * count;
+        if (const auto random = random_.find(weight.data); random != random_.end()) {
+            return make(weight, count, random->second);
+        }
         std::vector<std::byte> planes;
         if (!lies_as_in_file(weight.type)) {
             planes = planes_of(weight.type, weight.data, bytes);
@@ -339,6 +346,18 @@ class CudaComputeBackend final : public ComputeBackend {
         const Result<std::uint64_t> copy =
             device_->adopt(weight.data, planes.empty() ? weight.data : planes.data(), bytes);
         return copy ? Status{} : Status{copy.error()};
+    }
+    Status make(const Weight& weight, std::size_t count, const RandomMatrix& random) {
+        const Result<std::uint64_t> place = device_->place(weight.data, weight.bytes() * count);
+        if (!place) {
+            return place.error();
+        }
+        const std::size_t block = layout_of(weight.type).block;
+        const Matrix out = matrix_of(weight, count);
+        device_->run(CudaKernel::fill, elements(out.blocks), element_threads, 0,
+                     FillArgs{out, random.key, static_cast<std::uint32_t>(weight.type), narrow(block),
+                              random.spread / 65535.0F, 0});
+        return device_->status();
     }
     [[nodiscard]] Matrix matrix_of(const Weight& weight, std::size_t count) const noexcept {
         return {device_->copy_of(weight.data), weight.rows * count * weight.cols / layout_of(weight.type).block,
@@ -468,6 +487,7 @@ class CudaComputeBackend final : public ComputeBackend {
     std::vector<std::int32_t> best_at_;
     std::vector<std::int32_t> numbers_;
     std::vector<float> expected_;
+    RandomWeights random_;                           // made here
     std::map<const void*, std::vector<float>> host_; // what read() gave, by where it came from
 };
 

@@ -33,7 +33,7 @@ class CudaDecoder : public testing::Test {
         if (thread_sanitized) {
             GTEST_SKIP() << "the thread sanitizer does not know the stacks of the kernels' threads";
         }
-        kernels(); // one virtual GPU for the process: the profiler keeps timers of its streams as long
+        kernels();
     }
     void TearDown() override {
         EXPECT_EQ(kernels().failure(), "");

@@ -196,6 +196,14 @@ Result<std::uint64_t> CudaDevice::adopt(const void* key, const void* data, std::
     return address;
 }
 
+Result<std::uint64_t> CudaDevice::place(const void* key, std::size_t bytes) {
+    Result<std::uint64_t> address = allocate(bytes);
+    if (address) {
+        copies_[key] = *address;
+    }
+    return address;
+}
+
 void CudaDevice::write(std::uint64_t to, const void* from, std::size_t bytes) noexcept {
     if (status_.ok() && bytes != 0) {
         check(calls_.copy_in(to, from, bytes, stream_), "cuMemcpyHtoDAsync");

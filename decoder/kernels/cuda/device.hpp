@@ -58,6 +58,9 @@ class CudaDevice {
     /// Copies it; `key` is what copy_of() finds it by. Waits. Errors: out_of_memory, failed.
     [[nodiscard]] Result<std::uint64_t> adopt(const void* key, const void* data, std::size_t bytes);
 
+    /// Memory that copy_of(key) finds, to be filled. Errors: out_of_memory.
+    [[nodiscard]] Result<std::uint64_t> place(const void* key, std::size_t bytes);
+
     void write(std::uint64_t to, const void* from, std::size_t bytes) noexcept;
     /// Waits for all before it.
     void read(void* to, std::uint64_t from, std::size_t bytes) noexcept;

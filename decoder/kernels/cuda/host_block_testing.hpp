@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "decoder/kernels/cuda/fibre_testing.hpp"
+#include "decoder/model_maker/quantise.hpp"
 
 namespace plumb::decoder::cuda {
 
@@ -69,17 +70,7 @@ class HostBlock {
                                                 : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
             return bits >> 15 != 0 ? -size : size;
         }
-        [[nodiscard]] static std::uint16_t to_half(float value) {
-            const auto sign = static_cast<std::uint16_t>(bits_of(value) >> 31 << 15);
-            const float size = std::abs(value);
-            if (!(size < 65520.0F)) { // rounds to infinity, or is none
-                return static_cast<std::uint16_t>(sign | (std::isnan(value) ? 0x7e00 : 0x7c00));
-            }
-            // The distance of halves there; a carry goes on into the exponent.
-            const int exponent = std::max(size == 0 ? -14 : std::ilogb(size), -14);
-            const auto steps = static_cast<int>(std::nearbyint(std::ldexp(size, 10 - exponent)));
-            return static_cast<std::uint16_t>(sign | ((exponent + 14) * 1024 + steps));
-        }
+        [[nodiscard]] static std::uint16_t to_half(float value) { return half_of(value); }
         [[nodiscard]] static std::uint32_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
         float shared(unsigned i) { return block_->shared(thread_, i); }
         void set_shared(unsigned i, float value) { block_->set_shared(thread_, i, value); }

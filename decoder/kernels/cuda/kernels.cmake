@@ -7,12 +7,12 @@ set(folder "${CMAKE_CURRENT_SOURCE_DIR}/kernels/cuda")
 if(PLUMB_NVCC AND PLUMB_NVCC_WORKS)
   add_custom_command(
     OUTPUT "${fatbin}"
-    COMMAND "${PLUMB_NVCC}" -std=c++17 -fatbin -compress-mode=size -I "${PROJECT_SOURCE_DIR}"
+    COMMAND "${PLUMB_NVCC}" -std=c++17 --expt-relaxed-constexpr -fatbin -compress-mode=size -I "${PROJECT_SOURCE_DIR}"
             -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_90,code=sm_90
             -gencode arch=compute_100,code=sm_100 -o "${fatbin}" "${folder}/kernels.cu"
-    DEPENDS "${folder}/kernels.cu" "${folder}/kernels.hpp" "${folder}/best_kernels.hpp" "${folder}/split_kernels.hpp" "${folder}/packed.hpp"
-            "${folder}/arguments.hpp"
-            "${CMAKE_CURRENT_SOURCE_DIR}/kernels/type.hpp"
+    DEPENDS "${folder}/kernels.cu" "${folder}/kernels.hpp" "${folder}/best_kernels.hpp" "${folder}/fill.hpp" "${folder}/split_kernels.hpp"
+            "${folder}/packed.hpp" "${folder}/arguments.hpp"
+            "${CMAKE_CURRENT_SOURCE_DIR}/kernels/type.hpp" "${CMAKE_CURRENT_SOURCE_DIR}/sampling/random.hpp"
     COMMENT "Compiling the decoder's CUDA kernels" VERBATIM)
   add_custom_command(
     OUTPUT "${PLUMB_DECODER_CUDA_IMAGE}"

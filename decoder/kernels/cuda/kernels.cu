@@ -3,6 +3,7 @@
 #include <cuda_fp16.h>
 
 #include "decoder/kernels/cuda/best_kernels.hpp"
+#include "decoder/kernels/cuda/fill.hpp"
 #include "decoder/kernels/cuda/kernels.hpp"
 #include "decoder/kernels/cuda/split_kernels.hpp"
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "decoder/kernels/cuda/best_kernels.hpp"
+#include "decoder/kernels/cuda/fill.hpp"
 #include "decoder/kernels/cuda/host_block_testing.hpp"
 #include "decoder/kernels/cuda/kernels.hpp"
 #include "decoder/kernels/cuda/split_kernels.hpp"
