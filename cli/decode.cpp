@@ -47,6 +47,7 @@ struct DecodeArguments {
     std::string backend = "cpu";
     plumb::decoder::Graphs graphs = plumb::decoder::Graphs::off;
     bool programmatic_launch = false;
+    bool kernel_stamps = false;
     int threads = 0;
     std::size_t chunk = 128;
     std::size_t batch = 1;
@@ -239,6 +240,7 @@ plumb::decoder::Options decoder_options(const DecodeArguments& arguments, const 
     options.backend = arguments.backend;
     options.graphs = arguments.graphs;
     options.programmatic_launch = arguments.programmatic_launch;
+    options.kernel_stamps = arguments.kernel_stamps;
     options.threads = arguments.threads;
     options.chunk = arguments.chunk;
     options.batch = arguments.batch;
@@ -525,6 +527,9 @@ void add_decode(CLI::App& root, int& exit_code) {
         ->default_str("off");
     app.add_flag("--programmatic-launch", arguments->programmatic_launch,
                  "Launch each CUDA kernel while the one before it ends (compute capability 9 and 10)");
+    app.add_flag("--kernel-stamps", arguments->kernel_stamps,
+                 "Kernels of the cuda device write down when they ran, so that the report tells them from the gaps "
+                 "between them");
     app.add_option("--threads", arguments->threads, "Threads of the cpu backend; 0: every core this process may use")
         ->capture_default_str();
     app.add_option("--chunk", arguments->chunk, "Prompt tokens of one prefill step")->capture_default_str();

@@ -39,6 +39,11 @@ Status check_options(const Options& options) {
     if (options.batch == 0 || options.batch > largest_batch) {
         return Error{ErrorCode::invalid_argument, "--batch must lie between 1 and " + std::to_string(largest_batch)};
     }
+    if (options.kernel_stamps && options.graphs == Graphs::verify) {
+        return Error{ErrorCode::invalid_argument,
+                     "--kernel-stamps cannot go with --graphs verify, which runs every kernel "
+                     "twice; say --graphs on or off"};
+    }
     return {};
 }
 
@@ -123,6 +128,9 @@ Status Decoder::start(gguf::File file, RandomWeights random, const Options& opti
     samplers_ = std::move(*samplers);
     const Entered entered(*backend_);
     if (Status status = random.empty() ? Status{} : backend_->make_weights(std::move(random)); !status) {
+        return status;
+    }
+    if (Status status = options.kernel_stamps ? backend_->stamp_kernels() : Status{}; !status) {
         return status;
     }
     Result<State> state = make_state(std::move(*config), std::move(*weights), *backend_, options.context,

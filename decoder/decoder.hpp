@@ -34,6 +34,7 @@ struct Options {
     std::string backend = "cpu";      // "opencl" is its first device, "opencl:1" its second; "cuda" likewise
     Graphs graphs = Graphs::off;      // of the cuda backend
     bool programmatic_launch = false; // likewise: a kernel may be launched while the one before it ends
+    bool kernel_stamps = false;       // likewise: kernels write down when they ran; each step then waits for its end
     int threads = 0;                  // 0: every core this process may use
     std::size_t context = 2048;       // positions of the kv cache
     std::size_t chunk = 128;          // prompt tokens of one prefill step

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -129,6 +130,12 @@ struct Routing {
     std::int32_t* offsets = nullptr; // [experts + 1]: expert e has the rows offsets[e] … offsets[e + 1]
 };
 
+/// Of the kernels of one step, by their own clock.
+struct StampedKernels {
+    std::uint64_t kernels_ns = 0; // in which one ran
+    std::uint64_t stretch_ns = 0; // from the begin of the first to the end of the last
+};
+
 /// What not every model asks for, and not every backend does.
 enum class Feature : std::uint8_t { experts, gelu, scale, window };
 
@@ -202,6 +209,13 @@ class ComputeBackend {
         return Error{ErrorCode::unsupported, "only the cuda backend makes random weights on its device: leave "
                                              "--random-weights out, or say --backend cuda"};
     }
+    /// From now on kernels write down when they run. Errors: unsupported, out_of_memory.
+    [[nodiscard]] virtual Status stamp_kernels() {
+        return Error{ErrorCode::unsupported, "only the cuda backend has kernels that stamp their times: leave "
+                                             "--kernel-stamps out, or say --backend cuda"};
+    }
+    /// Those since the last run_step() began; waits for them. Nothing where they are not stamped.
+    [[nodiscard]] virtual std::optional<StampedKernels> stamped_kernels() noexcept { return std::nullopt; }
     /// Called at the start and end of a run of operations on the calling thread.
     virtual void enter() noexcept = 0;
     virtual void leave() noexcept = 0;

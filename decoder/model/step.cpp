@@ -2,6 +2,7 @@
 #include "decoder/model/step.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "plumb/op.hpp"
 #include "plumb/request.hpp"
@@ -368,6 +369,9 @@ std::int32_t PLUMB_DECODER_STEP(State& state, const StepInput& input, Recorder& 
         PLUMB_STEP_REQUEST(profiler, input.sequence + i);
     }
     pass.sample();
+    if (const std::optional<StampedKernels> kernels = state.backend->stamped_kernels()) {
+        PLUMB_STEP_KERNELS(profiler, kernels->kernels_ns, kernels->stretch_ns);
+    }
     return input.sampler ? state.sampled[input.sequence] : -1;
 }
 

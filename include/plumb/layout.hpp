@@ -77,7 +77,14 @@ inline constexpr std::uint64_t cpu_time_mask = (std::uint64_t{1} << 56) - 1;
 enum class WorkQuantity : std::uint8_t { bytes = 0, flops = 1, elements = 2, bytes_per_kv = 3 };
 inline constexpr std::size_t work_quantities = 4;
 
-enum class StepValue : std::uint16_t { prefill_tokens = 1, decode_tokens = 2, sequences = 3, kv_length = 4 };
+enum class StepValue : std::uint16_t {
+    prefill_tokens = 1,
+    decode_tokens = 2,
+    sequences = 3,
+    kv_length = 4,
+    kernels = 5,        // ns in which a kernel of the step ran, by stamps that the kernels wrote
+    kernel_stretch = 6, // ns from the begin of its first kernel to the end of its last, by the same
+};
 enum class Mark : std::uint16_t {
     reset = 1,     // totals start anew here
     cut_step = 2,  // the innermost open step of this track ended without a usable time

@@ -9,6 +9,7 @@
 #if defined(PLUMB_DISABLE)
 
 #define PLUMB_STEP(prof, ...) ((void)sizeof(::plumb::Step((prof), 0u, __VA_ARGS__)))
+#define PLUMB_STEP_KERNELS(prof, ...) ((void)sizeof((::plumb::detail::put_step_kernels((prof), __VA_ARGS__), 0)))
 #define PLUMB_LAYER(prof, ...) ((void)sizeof(::plumb::Layer((prof), 0u, __VA_ARGS__)))
 #define PLUMB_BRICK(prof, ...) ((void)sizeof(::plumb::detail::open_scope((prof), 0u, 0, __VA_ARGS__)))
 #define PLUMB_CONTEXT(prof, ...) ((void)sizeof(::plumb::ContextScope((prof), 0u, __VA_ARGS__)))
@@ -33,6 +34,14 @@
 
 /// PLUMB_STEP(prof, queue, phase, tags…): one forward pass, to the end of the block.
 #define PLUMB_STEP(prof, ...) PLUMB_OPEN(Step, mode_on, ::plumb::Step, prof, __VA_ARGS__)
+/// PLUMB_STEP_KERNELS(prof, kernels_ns, stretch_ns): of the step that is open on this thread, for programs whose kernels stamp
+/// their own times: how long a kernel ran, and how long it was from the begin of the first one to the end of the last.
+#define PLUMB_STEP_KERNELS(prof, ...)                               \
+    do {                                                            \
+        if (PLUMB_UNLIKELY((prof).enabled())) {                     \
+            ::plumb::detail::put_step_kernels((prof), __VA_ARGS__); \
+        }                                                           \
+    } while (false)
 /// PLUMB_LAYER(prof, index): one layer, to the end of the block.
 #define PLUMB_LAYER(prof, ...) PLUMB_OPEN(Layer, mode_on, ::plumb::Layer, prof, __VA_ARGS__)
 /// PLUMB_BRICK(prof, queue, brick, tags…): one brick, to the end of the block. `brick` is a plumb::Brick, a name from

@@ -482,6 +482,11 @@ class PLUMB_API Step {
     Context outer_;
 };
 
+namespace detail {
+/// Of the innermost step that is open on this thread; beyond four seconds nothing is recorded.
+PLUMB_API void put_step_kernels(Recorder& recorder, std::uint64_t kernels_ns, std::uint64_t stretch_ns) noexcept;
+} // namespace detail
+
 template <class... Tags>
 void Recorder::push_step(Queue queue, Phase phase, Tags... tags) noexcept {
     if (PLUMB_UNLIKELY(enabled())) {

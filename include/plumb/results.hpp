@@ -124,6 +124,8 @@ struct SpeedOfLight {
     Figure between_kernels_ns; // from the first kernel of a step to the last, while none ran
     Figure device_excess_ns;   // both: what is known where a span holds the gaps between its kernels
     Figure host_ns;            // before the first kernel and behind the last: launch, sampling, waiting
+    std::string
+        kernel_times; // what told kernels from the gaps between them: "kernel stamps", "trace"; empty: nothing did
 };
 
 struct PhaseSummary {
@@ -141,7 +143,11 @@ struct PhaseSummary {
     Distribution period;      // step end to step end
     Distribution span;        // host begin to end of a step
     WallAccount wall;
-    std::optional<DeviceAccount> device;      // none where nothing ran on a device
+    std::optional<DeviceAccount> device; // none where nothing ran on a device
+    /// Of the counted steps whose kernels stamped their own times (PLUMB_STEP_KERNELS).
+    std::uint64_t stamped_steps = 0;
+    Figure kernels_per_step_ns,
+        kernel_stretch_per_step_ns;           // a kernel ran; from the first one's begin to the last one's end
     std::vector<SpeedOfLight> speed_of_light; // by place; empty where no brick states its bytes
 };
 

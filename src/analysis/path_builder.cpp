@@ -148,7 +148,7 @@ void add_step(PathReport& report, const PathStep& step) {
     report.phase = step.step.phase;
     report.candidates = step.candidates;
     report.host_ns = static_cast<double>(step.step.host_end_ns - step.step.begin_ns);
-    report.tokens = step.step.prefill_tokens + step.step.decode_tokens;
+    report.tokens = std::uint64_t{step.step.prefill_tokens} + step.step.decode_tokens;
     if (step.only_timed) {
         report.notes.push_back("The device was timed in some steps only: the median is taken of those.");
     } else if (step.step.left_out) {

@@ -25,6 +25,11 @@ void PhaseStatistics::add(const resolve::ResolvedStep& step, const WallSums& wal
     periods_.add(static_cast<std::uint64_t>(step.end_ns - step.period_begin_ns));
     spans_.add(static_cast<std::uint64_t>(step.end_ns - step.begin_ns));
     wall_.add(wall);
+    if (step.kernel_stretch_ns != 0) {
+        ++stamped_steps_;
+        kernels_ns_ += step.kernels_ns;
+        kernel_stretch_ns_ += step.kernel_stretch_ns;
+    }
 }
 
 void PhaseStatistics::add_device(const WallSums& device) {
@@ -105,6 +110,11 @@ PhaseSummary PhaseStatistics::finish(Phase phase) const {
     summary.period = periods_.finish();
     summary.span = spans_.finish();
     summary.wall = account();
+    if (summary.stamped_steps = stamped_steps_; stamped_steps_ != 0) {
+        const auto steps = static_cast<double>(stamped_steps_);
+        summary.kernels_per_step_ns = stats::measured(static_cast<double>(kernels_ns_) / steps);
+        summary.kernel_stretch_per_step_ns = stats::measured(static_cast<double>(kernel_stretch_ns_) / steps);
+    }
     return summary;
 }
 

@@ -121,6 +121,16 @@ DeviceStretch stretch_of(const PhaseSummary& phase) {
             stats::measured(phase.period.mean_ns)};
 }
 
+/// By the stamps of the kernels themselves, in whatever they were launched.
+void add_gap_of_stamps(const PhaseSummary& phase, SpeedOfLight& light) {
+    const double kernels = *phase.kernels_per_step_ns.value, stretch = *phase.kernel_stretch_per_step_ns.value;
+    light.kernel_times = "kernel stamps";
+    light.kernel_excess_ns = stats::measured(kernels - *light.ns_per_step.value);
+    light.between_kernels_ns = stats::measured(stretch - kernels);
+    light.device_excess_ns = stats::measured(stretch - *light.ns_per_step.value);
+    light.host_ns = stats::measured(phase.period.mean_ns - stretch);
+}
+
 /// Of the only device of a phase, whose light is known. `gaps_between`: durations are of kernels alone.
 void add_gap_of_device(const PhaseSummary& phase, bool gaps_between, SpeedOfLight& light) {
     const DeviceStretch stretch = stretch_of(phase);
@@ -134,6 +144,7 @@ void add_gap_of_device(const PhaseSummary& phase, bool gaps_between, SpeedOfLigh
     light.kernel_excess_ns = light.between_kernels_ns = stats::absent(gaps_inside);
     if (gaps_between && phase.device->busy_per_step_ns.value) {
         const double kernels = *phase.device->busy_per_step_ns.value;
+        light.kernel_times = "trace";
         light.kernel_excess_ns = stats::measured(kernels - *light.ns_per_step.value);
         light.between_kernels_ns = stats::measured(*stretch.of_device.value - kernels);
     }
@@ -158,6 +169,9 @@ void add_gaps(const Report& report, PhaseSummary& phase) {
         } else if (of_host) {
             light.kernel_excess_ns = light.device_excess_ns =
                 stats::measured(phase.period.mean_ns - *light.ns_per_step.value);
+            continue;
+        } else if (phase.stamped_steps != 0) {
+            add_gap_of_stamps(phase, light);
             continue;
         } else {
             add_gap_of_device(phase, gaps_between, light);

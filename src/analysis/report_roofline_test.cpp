@@ -190,6 +190,7 @@ TEST(ReportRoofline, the_gap_of_a_device_is_kernels_what_lies_between_them_and_t
         EXPECT_DOUBLE_EQ(light.host_ns.value.value(), 3.5e6);
         EXPECT_EQ(light.kernel_excess_ns.value.has_value(), kernels_alone);
         EXPECT_EQ(light.between_kernels_ns.value.has_value(), kernels_alone);
+        EXPECT_EQ(light.kernel_times, kernels_alone ? "trace" : "");
         if (kernels_alone) {
             EXPECT_DOUBLE_EQ(*light.kernel_excess_ns.value, 4e6);
             EXPECT_DOUBLE_EQ(*light.between_kernels_ns.value, 0.5e6);
@@ -198,6 +199,37 @@ TEST(ReportRoofline, the_gap_of_a_device_is_kernels_what_lies_between_them_and_t
                          phase_of(report, Phase::decode)->period.mean_ns);
         EXPECT_DOUBLE_EQ(row_of(report.bricks, Phase::decode, "lm_head")->excess_per_step_ns.value.value(), 1e6);
     }
+}
+
+TEST(ReportRoofline, the_gap_of_a_device_whose_kernels_stamped_their_times_is_split_by_these) {
+    Tape source;
+    source.peaks(device_peaks("cuda:0", "a device", 100));
+    source.track(1);
+    recording::TrackInfo info;
+    info.id = 0x80000001U;
+    info.kind = recording::TrackKind::device_queue;
+    info.source = "cuda_event";
+    source.device_track(info, "cuda:0");
+    source.work(info.id, Brick::lm_head, WorkQuantity::bytes, 2e8);
+    for (std::uint64_t step = 0; step < 2; ++step) {
+        const std::int64_t begin = static_cast<std::int64_t>(step) * 10 * ms;
+        source.step_begin(1, step, Phase::decode, begin);
+        source.device_scope(info.id, Brick::lm_head, step, -1, begin + ms, begin + 8 * ms, flag_work);
+        source.step_value(1, StepValue::kernels, static_cast<std::uint64_t>(5 * ms) + step);
+        source.step_value(1, StepValue::kernel_stretch, static_cast<std::uint64_t>(6 * ms) + step);
+        source.step_end(1, Phase::decode, begin, begin + 10 * ms);
+    }
+    const Report report = report_of(source);
+    const PhaseSummary& phase = *phase_of(report, Phase::decode);
+    EXPECT_EQ(phase.stamped_steps, 2U);
+    EXPECT_DOUBLE_EQ(phase.kernels_per_step_ns.value.value(), 5e6 + 0.5);
+    EXPECT_DOUBLE_EQ(phase.kernel_stretch_per_step_ns.value.value(), 6e6 + 0.5);
+    const SpeedOfLight& light = phase.speed_of_light.at(0);
+    EXPECT_EQ(light.kernel_times, "kernel stamps");
+    EXPECT_DOUBLE_EQ(light.kernel_excess_ns.value.value(), 3e6 + 0.5);
+    EXPECT_DOUBLE_EQ(light.between_kernels_ns.value.value(), 1e6);
+    EXPECT_DOUBLE_EQ(light.device_excess_ns.value.value(), 4e6 + 0.5);
+    EXPECT_DOUBLE_EQ(light.host_ns.value.value(), 4e6 - 0.5);
 }
 
 TEST(ReportRoofline, bricks_of_several_places_have_no_gap_of_their_own) {

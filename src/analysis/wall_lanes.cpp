@@ -321,7 +321,7 @@ void WallLanes::settled(std::size_t index, const WallSums& wall, std::vector<Det
         of_step.steps = 1;
         of_step.untimed = timed ? 0 : 1;
         sums.untimed += of_step.untimed;
-        of_step.tokens = step.prefill_tokens + step.decode_tokens;
+        of_step.tokens = std::uint64_t{step.prefill_tokens} + step.decode_tokens;
         of_step.period = wall.period;
         sums.steps += 1;
         sums.tokens += of_step.tokens;

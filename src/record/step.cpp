@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps, layers and carried context: a few per forward pass, so out of line.
+#include <cstdint>
 #include <iterator>
+#include <limits>
 
 #include "plumb/record.hpp"
 #include "record/nvtx_out.hpp"
@@ -107,6 +109,19 @@ void Step::end() noexcept {
         }
         pen.deadline = now + long_ticks;
     }
+}
+
+void detail::put_step_kernels(Recorder& recorder, std::uint64_t kernels_ns, std::uint64_t stretch_ns) noexcept {
+    detail::ThreadRecorder* pen = recorder.thread();
+    if (pen == nullptr || pen->step_plus_one == 0 || stretch_ns > std::numeric_limits<std::uint32_t>::max()) {
+        return;
+    }
+    if (!pen->has_room(2)) { // both or none
+        pen->drop(Drop::ring_full);
+        return;
+    }
+    pen->push(kernels_ns, pack(RecordKind::step_value, static_cast<std::uint16_t>(StepValue::kernels)));
+    pen->push(stretch_ns, pack(RecordKind::step_value, static_cast<std::uint16_t>(StepValue::kernel_stretch)));
 }
 
 void Layer::begin(Recorder& recorder, std::uint32_t mode, std::uint32_t index) noexcept {

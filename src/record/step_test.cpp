@@ -30,6 +30,21 @@ TEST(Step, a_mixed_step_declares_both_kinds_of_tokens) {
               (Words{"step_begin phase=3 #0 @1000", "step_value 1=7", "step_value 2=3", "step_end phase=3 @1000 +0"}));
 }
 
+TEST(Step, is_told_how_long_its_kernels_ran_while_it_is_open) {
+    TestRecorder recorder;
+    PLUMB_STEP_KERNELS(recorder, 1U, 2U);
+    {
+        PLUMB_STEP(recorder, host, Phase::decode);
+        PLUMB_STEP_KERNELS(recorder, 700U, 900U);
+        PLUMB_STEP_KERNELS(recorder, 700U, std::uint64_t{1} << 32); // more than a record can say
+        recorder.off();
+        PLUMB_STEP_KERNELS(recorder, 1U, 2U);
+        recorder.on();
+    }
+    EXPECT_EQ(recorder.take(),
+              (Words{"step_begin phase=2 #0 @1000", "step_value 5=700", "step_value 6=900", "mark 2"}));
+}
+
 TEST(Step, samples_cpu_time_where_a_gap_lies_before_it_or_the_last_sample_is_old) {
     TestRecorder recorder;
     { PLUMB_STEP(recorder, host, Phase::decode); }

@@ -261,14 +261,20 @@ class Scanner {
             open->step.prefill_tokens = static_cast<std::uint32_t>(record.first);
             break;
         case StepValue::decode_tokens:
-            open->step.decode_tokens = record.first;
+            open->step.decode_tokens = static_cast<std::uint32_t>(record.first);
             break;
         case StepValue::sequences:
             open->step.sequences = static_cast<std::uint32_t>(record.first);
             break;
         case StepValue::kv_length:
-            open->step.kv_length = record.first;
+            open->step.kv_length = static_cast<std::uint32_t>(record.first);
             open->step.has_kv_length = true;
+            break;
+        case StepValue::kernels:
+            open->step.kernels_ns = static_cast<std::uint32_t>(record.first);
+            break;
+        case StepValue::kernel_stretch:
+            open->step.kernel_stretch_ns = static_cast<std::uint32_t>(record.first);
             break;
         default:
             losses_.count(Loss::unknown_kind);

@@ -32,10 +32,10 @@ struct ResolvedStep {
         0; // of the host's part, or of the last device scope in it where queues are timed in every step
     std::int64_t host_end_ns = 0;
     std::int64_t period_begin_ns = 0; // end of the step that ended before, or this step's own begin where none did
-    std::uint64_t decode_tokens = 0;
-    std::uint64_t kv_length = 0;
+    std::uint32_t decode_tokens = 0, kv_length = 0;
     std::uint32_t prefill_tokens = 0, sequences = 0;
-    std::uint32_t track = 0; // dense index
+    std::uint32_t kernels_ns = 0, kernel_stretch_ns = 0; // as the kernels stamped them; 0: they did not
+    std::uint32_t track = 0;                             // dense index
     Phase phase = Phase::none;
     bool has_kv_length = false;
     bool warmup = false;

@@ -16,6 +16,7 @@ extern "C" void with_macros(plumb::Recorder& prof, plumb::Queue queue, plumb::Co
     PLUMB_CONTEXT(prof, context);
     PLUMB_REQUEST(prof, next_size(), plumb::RequestPhase::end, plumb::tokens(next_size()));
     PLUMB_STEP_REQUEST(prof, next_size());
+    PLUMB_STEP_KERNELS(prof, next_size(), next_size());
     for (int layer = 0; layer < layers; ++layer) {
         PLUMB_LAYER(prof, layer);
         {

@@ -79,6 +79,10 @@ class CudaComputeBackend final : public ComputeBackend {
         random_ = std::move(weights);
         return {};
     }
+    [[nodiscard]] Status stamp_kernels() override { return device_->stamp_launches(); }
+    [[nodiscard]] std::optional<StampedKernels> stamped_kernels() noexcept override {
+        return times_of(device_->read_stamps());
+    }
     [[nodiscard]] Status prepare_vector(const float* values, std::size_t count) override {
         if (device_->copy_of(values) != 0) {
             return {};
@@ -114,6 +118,7 @@ class CudaComputeBackend final : public ComputeBackend {
 
     void run_step(const StepRows& rows, const Block& outputs, const std::function<void()>& operations) override {
         begin(rows);
+        device_->clear_stamps();
         if (graphs_cache_ == nullptr || rows.of_sequence() != 1) {
             operations();
             return;
@@ -457,10 +462,14 @@ class CudaComputeBackend final : public ComputeBackend {
         CUstream_st* const stream = device_->stream();
         const Result<bool> replayed = graphs_cache_->replay(key, stream);
         Status status = replayed ? Status{} : Status{replayed.error()};
-        if (replayed && !*replayed) {
+        if (replayed && *replayed) {
+            device_->stamps().go_to(launches_of_[key]);
+        } else if (replayed) {
             operations();
             status = graphs_cache_->begin_capture(stream);
             if (status) {
+                launches_of_[key] = device_->stamps().used();
+                device_->stamps().go_to(0); // those of the launches that it captures
                 operations();
                 status = graphs_cache_->end_capture(key);
             }
@@ -487,8 +496,9 @@ class CudaComputeBackend final : public ComputeBackend {
     std::vector<std::int32_t> best_at_;
     std::vector<std::int32_t> numbers_;
     std::vector<float> expected_;
-    RandomWeights random_;                           // made here
-    std::map<const void*, std::vector<float>> host_; // what read() gave, by where it came from
+    RandomWeights random_;                             // made here
+    std::map<std::uint64_t, std::size_t> launches_of_; // of a graph, by its key
+    std::map<const void*, std::vector<float>> host_;   // what read() gave, by where it came from
 };
 
 } // namespace

@@ -223,12 +223,39 @@ void CudaDevice::wait() noexcept {
     }
 }
 
+Status CudaDevice::stamp_launches() {
+    const Result<std::uint64_t> memory = allocate(StampSlots::most * sizeof(StampSlot));
+    if (!memory) {
+        return memory.error();
+    }
+    stamps_ = StampSlots(*memory);
+    return {};
+}
+
+void CudaDevice::clear_stamps() noexcept {
+    stamped_ = std::min(std::max(stamped_, stamps_.used()), StampSlots::most);
+    stamps_.go_to(0);
+    if (stamps_.memory() != 0 && stamped_ != 0 && status_.ok()) {
+        check(calls_.memory_zero(stamps_.memory(), 0, stamped_ * sizeof(StampSlot) / 4, stream_), "cuMemsetD32Async");
+    }
+}
+
+std::vector<StampSlot> CudaDevice::read_stamps() noexcept {
+    std::vector<StampSlot> out;
+    if (stamps_.memory() != 0 && stamps_.used() <= StampSlots::most) {
+        out.resize(stamps_.used());
+        read(out.data(), stamps_.memory(), out.size() * sizeof(StampSlot));
+    }
+    return out;
+}
+
 void CudaDevice::launch(CUfunc_st* function, const Grid& grid, unsigned threads, std::size_t shared_bytes,
                         const void* arguments) noexcept {
     if (!status_.ok()) {
         return;
     }
-    void* parameters[] = {const_cast<void*>(arguments)}; // copied before the call returns
+    std::uint64_t stamp = stamps_.next();
+    void* parameters[] = {const_cast<void*>(arguments), &stamp}; // copied before the call returns
     if (programmatic_) {
         LaunchExtension property;
         property.id = property_programmatic;

@@ -14,6 +14,7 @@
 
 #include "decoder/kernels/cuda/arguments.hpp"
 #include "decoder/kernels/cuda/driver.hpp"
+#include "decoder/kernels/cuda/stamps.hpp"
 
 namespace plumb::decoder::cuda {
 
@@ -78,6 +79,14 @@ class CudaDevice {
                &arguments);
     }
 
+    /// From now on every launch is given a slot for its times. Errors: out_of_memory.
+    [[nodiscard]] Status stamp_launches();
+    [[nodiscard]] StampSlots& stamps() noexcept { return stamps_; }
+    /// Empties the slots that were used, behind what was launched before.
+    void clear_stamps() noexcept;
+    /// The slots used since; waits.
+    [[nodiscard]] std::vector<StampSlot> read_stamps() noexcept;
+
     void fail(Error error) noexcept; // kept, unless there was one before
     [[nodiscard]] const Status& status() const noexcept { return status_; }
     [[nodiscard]] CUstream_st* stream() const noexcept { return stream_; }
@@ -105,6 +114,8 @@ class CudaDevice {
     std::string name_;
     unsigned processors_ = 1;
     bool programmatic_ = false;
+    StampSlots stamps_;
+    std::size_t stamped_ = 0; // slots that may hold something
     Status status_;
 };
 

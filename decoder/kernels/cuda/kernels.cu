@@ -67,15 +67,38 @@ __device__ __forceinline__ void wait_for_kernel_before() {
 #endif
 }
 
+__device__ __forceinline__ unsigned long long global_nanoseconds() {
+    unsigned long long out;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(out));
+    return out;
+}
+
+/// A StampSlot (stamps.hpp) at `slot`, or none where it is 0. Nothing waits for the atomics.
+__device__ __forceinline__ void stamp_begin(std::uint64_t slot) {
+    if (slot != 0 && threadIdx.x == 0) {
+        atomicMax(reinterpret_cast<unsigned long long*>(slot), ~global_nanoseconds());
+    }
+}
+__device__ __forceinline__ void stamp_end(std::uint64_t slot) {
+    if (slot != 0) {
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            atomicMax(reinterpret_cast<unsigned long long*>(slot) + 1, global_nanoseconds());
+        }
+    }
+}
+
 } // namespace
 } // namespace plumb::decoder::cuda
 
-#define PLUMB_ENTRY(name, arguments, threads, ...)                                        \
-    extern "C" __global__ void __launch_bounds__(threads)                                 \
-        plumb_decoder_##name(const __grid_constant__ plumb::decoder::cuda::arguments a) { \
-        plumb::decoder::cuda::wait_for_kernel_before();                                   \
-        plumb::decoder::cuda::GpuLane gpu;                                                \
-        plumb::decoder::cuda::__VA_ARGS__(gpu, a);                                        \
+#define PLUMB_ENTRY(name, arguments, threads, ...)                                                            \
+    extern "C" __global__ void __launch_bounds__(threads)                                                     \
+        plumb_decoder_##name(const __grid_constant__ plumb::decoder::cuda::arguments a, std::uint64_t slot) { \
+        plumb::decoder::cuda::wait_for_kernel_before();                                                       \
+        plumb::decoder::cuda::GpuLane gpu;                                                                    \
+        plumb::decoder::cuda::stamp_begin(slot);                                                              \
+        plumb::decoder::cuda::__VA_ARGS__(gpu, a);                                                            \
+        plumb::decoder::cuda::stamp_end(slot);                                                                \
     }
 #define PLUMB_PLAIN_ENTRY(name, arguments, threads) PLUMB_ENTRY(name, arguments, threads, name)
 #define PLUMB_TYPED_ENTRIES(type)                                                                        \

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "decoder/kernels/cuda/host_block_testing.hpp"
 #include "decoder/kernels/cuda/kernels.hpp"
 #include "decoder/kernels/cuda/split_kernels.hpp"
+#include "decoder/kernels/cuda/stamps.hpp"
 #include "virtual_gpu/control.hpp"
 
 namespace plumb::decoder::cuda {
@@ -61,10 +63,21 @@ class VirtualDecoderKernels {
         std::uint64_t launches = 0;
     };
 
+    /// What stamp_begin() and stamp_end() of kernels.cu do, by when the virtual GPU ran it.
+    static void stamp(std::uint64_t address, const vgpu::KernelRun& run, std::string& wrong) {
+        auto* slot = static_cast<StampSlot*>(vgpu::memory(address, sizeof(StampSlot)));
+        if (slot == nullptr) {
+            wrong = wrong.empty() ? "its slot for stamps lies in no buffer" : wrong;
+            return;
+        }
+        slot->begin_inverted = std::max(slot->begin_inverted, ~vgpu::globaltimer_ns(run.start_ns, run.device));
+        slot->end = std::max(slot->end, vgpu::globaltimer_ns(run.end_ns, run.device));
+    }
+
     template <class Arguments, class Body>
     void add(const std::string& name, unsigned most_threads, Body body) {
         vgpu::KernelModel model;
-        model.param_bytes = {sizeof(Arguments)};
+        model.param_bytes = {sizeof(Arguments), sizeof(std::uint64_t)};
         model.function = [state = state_, name, most_threads, body](const vgpu::KernelRun& run) {
             ++state->launches;
             if (!state->failure.empty()) {
@@ -73,6 +86,9 @@ class VirtualDecoderKernels {
             const HostLaunch shape{{run.grid[0], run.grid[1], run.grid[2]}, run.block[0], run.shared_bytes};
             std::string wrong = run.block[0] > most_threads ? "more threads than it was compiled for"
                                                             : state->block.launch(shape, body, run.param<Arguments>(0));
+            if (const auto slot = run.param<std::uint64_t>(1); slot != 0) {
+                stamp(slot, run, wrong);
+            }
             if (!wrong.empty()) {
                 state->failure = name + ": " + wrong;
             }

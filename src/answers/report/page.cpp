@@ -199,7 +199,8 @@ void add_gap_line(Page& page, const Report& report, const PhaseSummary& phase, c
                        (apart ? "kernels" : "kernels and the gaps between them") + " take " +
                        milliseconds(*excess.value) + " ms/step beyond that" + most_excess(report, phase, light);
     if (light.between_kernels_ns.value) {
-        line += "; between kernels " + milliseconds(*light.between_kernels_ns.value) + " ms";
+        line += "; between kernels " + milliseconds(*light.between_kernels_ns.value) + " ms" +
+                (light.kernel_times == "kernel stamps" ? " (kernel stamps)" : "");
     }
     if (light.host_ns.value) {
         line += "; host " + milliseconds(*light.host_ns.value) + " ms";

@@ -175,6 +175,10 @@ void describe(V& v, const SpeedOfLight& s) {
     v("host_ns", s.host_ns,
       "before the first kernel and behind the last: launch, sampling, waiting; `ns_per_step` + `device_excess_ns` + "
       "`host_ns` = the period");
+    v("kernel_times", s.kernel_times,
+      "what told kernels from the gaps between them: `kernel stamps` (written by the kernels themselves) or `trace`; only "
+      "where something did",
+      !s.kernel_times.empty());
 }
 
 template <class V>
@@ -197,6 +201,13 @@ void describe(V& v, const PhaseSummary& p) {
       sampled);
     v("all_sampled", p.all_sampled, "every step is like that, so all are counted; goes with `sampled_steps`", sampled);
     v("device", p.device, "only where something ran on a device");
+    const bool stamped = p.stamped_steps != 0;
+    v("stamped_steps", p.stamped_steps,
+      "counted steps whose kernels stamped their own times; goes with the two below, only where there are some",
+      stamped);
+    v("kernels_per_step_ns", p.kernels_per_step_ns, "a kernel ran, by these stamps", stamped);
+    v("kernel_stretch_per_step_ns", p.kernel_stretch_per_step_ns,
+      "from the begin of a step's first kernel to the end of its last, by these stamps", stamped);
     v("speed_of_light", p.speed_of_light, "by place; only where bricks state their bytes", !p.speed_of_light.empty());
 }
 

@@ -106,7 +106,10 @@ Report peaks_report() {
     host.bf16_teraflops = missing("no bf16 here");
     report.peaks = {host};
     report.phases[1].speed_of_light = {
-        {"host", measured(0.99e9), measured(31.4e6), measured(0.653), false, 1, {}, {}, {}, {}}};
+        {"host", measured(0.99e9), measured(31.4e6), measured(0.653), false, 1, {}, {}, {}, {}, "kernel stamps"}};
+    report.phases[1].stamped_steps = 3;
+    report.phases[1].kernels_per_step_ns = measured(31.5e6);
+    report.phases[1].kernel_stretch_per_step_ns = measured(32e6);
     SpeedOfLight& light = report.phases[1].speed_of_light[0];
     light.kernel_excess_ns = light.device_excess_ns = measured(16.7e6);
     light.between_kernels_ns = light.host_ns = missing("of the host");
