@@ -41,12 +41,12 @@ TEST_P(StampedGap, is_split_in_four_that_add_up_to_the_period) {
     if (thread_sanitized) {
         GTEST_SKIP() << "the thread sanitizer does not know the stacks of the kernels' threads";
     }
-    const cuda::VirtualDecoderKernels& kernels = cuda::lasting_kernels();
+    const cuda::VirtualDecoderKernels& kernels = cuda::VirtualDecoderKernels::of_process();
     const TestFolder folder;
     Options options;
     options.backend = "cuda";
     options.device = [](const std::string&, const cpu::CpuOptions&, Graphs graphs) {
-        return cuda::make_backend(0, graphs, "no PTX");
+        return cuda::make_backend(0, graphs, "no PTX", cuda::no_library);
     };
     options.graphs = GetParam();
     options.kernel_stamps = true;

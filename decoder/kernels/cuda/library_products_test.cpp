@@ -35,16 +35,11 @@ struct StandIn {
     }
 };
 
-const Result<cuda::CublasLt>& no_library() {
-    static const Result<cuda::CublasLt> none = Error{ErrorCode::unavailable, "none"};
-    return none;
-}
-
 Result<std::unique_ptr<ComputeBackend>> device_with_library(const std::string&, const cpu::CpuOptions&, Graphs graphs) {
     return cuda::make_backend(0, graphs, "no PTX");
 }
 Result<std::unique_ptr<ComputeBackend>> device_alone(const std::string&, const cpu::CpuOptions&, Graphs graphs) {
-    return cuda::make_backend(0, graphs, "no PTX", no_library);
+    return cuda::make_backend(0, graphs, "no PTX", cuda::no_library);
 }
 
 class LibraryPrompts : public testing::TestWithParam<Type> {

@@ -77,19 +77,25 @@ class StampedDecoder : public testing::TestWithParam<Graphs> {
         if (thread_sanitized) {
             GTEST_SKIP() << "the thread sanitizer does not know the stacks of the kernels' threads";
         }
-        cuda::lasting_kernels();
+        cuda::VirtualDecoderKernels::of_process();
         seen_steps().clear();
     }
     void TearDown() override {
-        EXPECT_EQ(cuda::lasting_kernels().failure(), "");
+        EXPECT_EQ(cuda::VirtualDecoderKernels::of_process().failure(), "");
         EXPECT_EQ(vgpu::errors(), std::vector<std::string>{});
     }
-    Decoder load(bool stamps) {
+    static Result<std::unique_ptr<ComputeBackend>> without_library(const std::string&, const cpu::CpuOptions&,
+                                                                   Graphs graphs) {
+        return cuda::make_backend(0, graphs, "no PTX", cuda::no_library);
+    }
+    static Result<std::unique_ptr<ComputeBackend>> with_library(const std::string&, const cpu::CpuOptions&,
+                                                                Graphs graphs) {
+        return cuda::make_backend(0, graphs, "no PTX");
+    }
+    Decoder load(bool stamps, BackendFunction device = without_library) {
         Options options;
         options.backend = "cuda";
-        options.device = [](const std::string&, const cpu::CpuOptions&, Graphs graphs) {
-            return cuda::make_backend(0, graphs, "no PTX");
-        };
+        options.device = device;
         options.graphs = GetParam();
         options.kernel_stamps = stamps;
         options.step = seen_step;
@@ -125,6 +131,16 @@ TEST_P(StampedDecoder, tells_what_the_ledger_tells_within_a_tick_and_computes_th
     ASSERT_TRUE(plain.decode(5, off_).ok());
     EXPECT_EQ(plain.tokens(), tokens);
     EXPECT_FALSE(seen_steps().back().stamped);
+}
+
+TEST_P(StampedDecoder, has_no_times_of_steps_in_which_a_library_multiplies) {
+    Decoder decoder = load(true, with_library);
+    ASSERT_TRUE(decoder.prefill(decoder.random_prompt(16, 2), off_).ok());
+    ASSERT_TRUE(decoder.decode(2, off_).ok());
+    ASSERT_EQ(seen_steps().size(), 3U);
+    EXPECT_FALSE(seen_steps()[0].stamped);
+    EXPECT_TRUE(seen_steps()[1].stamped);
+    EXPECT_TRUE(seen_steps()[2].stamped);
 }
 
 INSTANTIATE_TEST_SUITE_P(Graphs, StampedDecoder, testing::Values(Graphs::off, Graphs::on), [](const auto& parameter) {

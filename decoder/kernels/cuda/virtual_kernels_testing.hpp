@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "decoder/kernels/cuda/best_kernels.hpp"
+#include "decoder/kernels/cuda/cublaslt.hpp"
 #include "decoder/kernels/cuda/fill.hpp"
 #include "decoder/kernels/cuda/host_block_testing.hpp"
 #include "decoder/kernels/cuda/kernels.hpp"
@@ -98,5 +99,11 @@ class VirtualDecoderKernels {
 
     std::shared_ptr<State> state_ = std::make_shared<State>();
 };
+
+/// For make_backend().
+inline const Result<CublasLt>& no_library() {
+    static const Result<CublasLt> none = Error{ErrorCode::unavailable, "none"};
+    return none;
+}
 
 } // namespace plumb::decoder::cuda
