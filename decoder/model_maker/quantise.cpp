@@ -132,7 +132,7 @@ std::uint16_t half_of(float value) {
     const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000U);
     const std::uint32_t size = bits & 0x7fffffffU;
     if (size >= 0x47800000U) {
-        return sign | 0x7c00U;
+        return sign | (size > 0x7f800000U ? 0x7e00U : 0x7c00U);
     }
     if (size < 0x38800000U) {
         // Below 2^-14 a half counts in steps of 2^-24; the product is exact, and so is the rounding to a whole number.

@@ -13,7 +13,7 @@ namespace plumb::decoder {
 /// Writes row_bytes(type, count) bytes. REQUIRES whole blocks of finite values.
 void quantise(Type type, const float* values, std::size_t count, std::byte* out);
 
-/// To nearest, ties to even; beyond the largest half: infinity.
+/// To nearest, ties to even; beyond the largest half: infinity. What is no number stays none.
 [[nodiscard]] std::uint16_t half_of(float value);
 
 } // namespace plumb::decoder
