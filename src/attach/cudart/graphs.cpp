@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/cudart/graphs.hpp"
 
+#include <mutex>
 #include <string>
 #include <utility>
 
