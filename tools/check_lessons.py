@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every id of a lesson (F5, T10, …) that a test or a mutation patch carries stands in docs/internals/lessons.md, and each lesson there has at
-least one test and one patch."""
+least one test and one patch. Every patch applies."""
 
 import re
+import subprocess
 import sys
 
 import tree
@@ -34,6 +35,13 @@ def problems(table, patches, tests):
         yield f"docs/internals/lessons.md: {identity} has no test that carries it"
 
 
+def applies(patch):
+    """As tools/mutations.py applies it."""
+    with open(patch, "rb") as text:
+        done = subprocess.run(["patch", "-p1", "--dry-run", "--forward", "--silent"], cwd=tree.ROOT, stdin=text, capture_output=True)
+    return done.returncode == 0
+
+
 def self_test():
     table, source = "| id | wrong | here |\n|---|---|---|\n| F1 | a | b |\n", [("a_test.cpp", "TEST(A, F1_b) {")]
     assert not list(problems(table, ["F1", "F1-json"], source)), "a whole table is refused"
@@ -52,6 +60,10 @@ def main():
     for problem in problems((tree.ROOT / "docs/internals/lessons.md").read_text(encoding="utf-8"), patches, sources):
         print(problem)
         failed = True
+    for name in patches:
+        if not applies(tree.ROOT / f"tests/mutations/{name}.patch"):
+            print(f"tests/mutations/{name}.patch: does not apply any more")
+            failed = True
     return failed
 
 
