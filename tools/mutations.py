@@ -79,8 +79,7 @@ class Scratch:
         carried = re.compile(rf"\bTEST(?:_F|_P)?\(\s*\w+,\s*(?:{'|'.join(identities)})_")
         found = set().union(*(test.targets for test in self.tests(*identities)))
         for one in json.loads((self.build / "compile_commands.json").read_text(encoding="utf-8")):
-            source = pathlib.Path(one["file"])
-            if source.is_file() and carried.search(source.read_text(encoding="utf-8")):
+            if any(carried.search(source.read_text(encoding="utf-8")) for source in compiled(pathlib.Path(one["file"]))):
                 found.add(re.search(r" -o \S*CMakeFiles/(\w+)\.dir/", one["command"])[1])
         return sorted(found)
 
@@ -125,6 +124,15 @@ class Scratch:
             if case.get("status") in ("notrun", "disabled"):
                 raise Problem(f"{case.get('name')} is skipped here, so it proves nothing")
         return [case.get("name") for case in cases if case.get("status") == "fail"]
+
+
+def compiled(source):
+    """The files that one compiler call compiles: the source, or what a unity build put together in it."""
+    if not source.is_file():
+        return []
+    if "/Unity/" not in str(source):
+        return [source]
+    return [pathlib.Path(name) for name in re.findall(r'^#include "(.+)"', source.read_text(encoding="utf-8"), re.M)]
 
 
 def changed_files(patch):
