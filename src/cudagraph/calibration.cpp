@@ -74,6 +74,8 @@ SiteCost cost_of_a_site(const Readings& pairs, double calibrated, double tick_ns
                         const Readings::Estimate& in_replays) {
     constexpr std::size_t enough = 8;
     constexpr double widest = 0.2; // of the value
+    constexpr double unseen =
+        0.5; // of what an empty pair reads: stamps with work around them may cost so much more or less
     const Readings::Estimate here = pairs.estimate(tick_ns);
     const double pair = cost_of_a_stamp(pairs, calibrated, tick_ns);
     SiteCost cost{pair, 3 * here.error, pair};
@@ -86,6 +88,8 @@ SiteCost cost_of_a_site(const Readings& pairs, double calibrated, double tick_ns
     } else if (pairs.count() >= enough && cost.error > widest * std::abs(pair) + tick_ns) {
         cost.ns = nothing;
         cost.error += here.mean; // all of it is in the samples
+    } else {
+        cost.error = std::max(cost.error, unseen * std::abs(pair));
     }
     return cost;
 }

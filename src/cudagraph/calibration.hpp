@@ -50,7 +50,7 @@ struct ReplayReadings {
 /// What a stamp with work on both sides adds to a replay, nanoseconds.
 struct SiteCost {
     double ns = 0;    // NaN: not known, or its readings lie too far apart to say
-    double error = 0; // of that, three standard errors
+    double error = 0; // of that, three standard errors; half of it at least, until replays confirm it
     double pair = 0;  // what an empty pair reads: the cost of a stamp that another one follows
 };
 

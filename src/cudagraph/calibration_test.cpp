@@ -80,7 +80,8 @@ Readings readings_of(std::initializer_list<double> values) {
 TEST(Calibration, the_cost_of_a_site_is_not_known_where_its_readings_lie_too_far_apart) {
     const Readings close = readings_of({1'700, 1'732, 1'668, 1'700, 1'700, 1'732, 1'700, 1'668});
     EXPECT_NEAR(cost_of_a_site(close, 1'700, 32, not_known).ns, 1'700, 10);
-    EXPECT_LT(cost_of_a_site(close, 1'700, 32, not_known).error, 100);
+    EXPECT_LT(cost_of_a_site(close, 1'700, 32, {1'700, 30}).error, 100);
+    EXPECT_NEAR(cost_of_a_site(close, 1'700, 32, not_known).error, 850, 5) << "no replay has confirmed it";
     const Readings apart = readings_of({1'700, 9'000, 1'700, 30'000, 4'000, 1'700, 12'000, 20'000});
     const SiteCost cost = cost_of_a_site(apart, 1'700, 32, not_known);
     EXPECT_TRUE(std::isnan(cost.ns));
@@ -94,6 +95,7 @@ TEST(Calibration, replays_go_before_pairs_where_they_differ_by_more_than_three_s
     EXPECT_EQ(cost_of_a_site(pairs, 800, 32, {1'400, 50}).pair, 800);
     EXPECT_EQ(cost_of_a_site(pairs, 800, 32, {900, 40}).ns, 800) << "that may be chance";
     EXPECT_EQ(cost_of_a_site(pairs, 800, 32, {1'400, 100}).ns, 800) << "less sure than a fifth of it";
+    EXPECT_EQ(cost_of_a_site(pairs, 800, 32, {1'400, 100}).error, 400);
 }
 
 TEST(SiteBook, compares_instrumented_replays_and_frames_with_their_plain_neighbours) {

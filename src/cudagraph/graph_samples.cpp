@@ -179,6 +179,9 @@ Status GraphEntry::learn_sample(const Shot& shot) {
         ++samples_;
         sites_.add_stamped(shot.number, inside_of(*shot.twin, readings), outer.waited);
         cost = site_cost();
+        // Samples with their stamps' cost inside would stand among corrected ones.
+        sound = sound && !(cost_was_known_ && std::isnan(cost.ns));
+        cost_was_known_ = cost_was_known_ || !std::isnan(cost.ns);
         if (!std::isnan(outer.ns)) {
             book_.add_around(outer.ns - stamped_length(*shot.twin, readings, cost.pair), outer.waited);
         }

@@ -130,6 +130,7 @@ void GraphEntry::plan(ProbeKind kind) {
         kind_ = kind;
         pairs_ = Readings(96);
         sites_ = SiteBook();
+        cost_was_known_ = false;
         book_.forget_stamps();
         frames_ = 0;
     }

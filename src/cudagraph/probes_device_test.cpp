@@ -59,7 +59,7 @@ TEST_P(CalibrationUnder, idle_clocks_that_rise_meanwhile_moves_no_sample) {
     check(config, [](ProbeBench&) { vgpu::advance(5'000'000); });
 }
 
-TEST_P(CalibrationUnder, kernels_that_leave_no_place_moves_no_sample) {
+TEST_P(CalibrationUnder, C3_kernels_that_leave_no_place_moves_no_sample) {
     vgpu::Config config;
     config.sm_slots = 1;
     check(config, [](ProbeBench& bench) {
@@ -125,7 +125,7 @@ TEST(ProbesDevice, C4_stamps_of_a_coarse_clock_are_not_chosen_for_short_bricks) 
     }
 }
 
-TEST(ProbesDevice, a_clock_that_changes_its_tick_is_learnt_anew_and_left_where_it_is_too_coarse) {
+TEST(ProbesDevice, C4_a_clock_that_changes_its_tick_is_learnt_anew_and_left_where_it_is_too_coarse) {
     vgpu::Config config;
     config.stamp_node_ns = 300;
     ProbeBench bench(config);

@@ -365,7 +365,7 @@ TEST(ProbesRandom, every_time_is_within_its_stated_error_or_flagged_on_a_simple_
     EXPECT_EQ(share.beyond, 0u);
 }
 
-TEST(ProbesRandom, every_time_is_within_its_stated_error_or_flagged_with_every_switch_on) {
+TEST(ProbesRandom, C3_every_time_is_within_its_stated_error_or_flagged_with_every_switch_on) {
     const Share share = run_devices(true);
     EXPECT_GT(share.samples, draws(1'000));
     EXPECT_LE(share.percent(share.flagged), 25);
