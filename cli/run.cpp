@@ -143,6 +143,10 @@ plumb::Result<std::string> spec(const RunArguments& arguments) {
         return plumb::Error{plumb::ErrorCode::invalid_argument,
                             "--kernels times kernels in some steps only: leave device.every=1 out of PLUMB"};
     }
+    if (arguments.kernels && config->sync == plumb::SyncMode::none) {
+        return plumb::Error{plumb::ErrorCode::invalid_argument,
+                            "--kernels records what a device does: leave sync=none out of PLUMB"};
+    }
     std::error_code error;
     const std::filesystem::path path =
         std::filesystem::absolute(arguments.out.empty() ? config->out : arguments.out, error);
@@ -358,8 +362,7 @@ void add_run(CLI::App& root, int& exit_code) {
     app.add_flag("--json", arguments->json, "The report as JSON on standard output, after the command's own");
     app.add_flag(
         "--kernels", arguments->kernels,
-        "Also kernels of CUDA by NVIDIA's CUPTI, in short windows, where nothing else names what ran; CUDA graphs get no "
-        "instrumented copies then");
+        "Also kernels of CUDA by NVIDIA's CUPTI, in short windows; CUDA graphs get no instrumented copies then");
     app.add_flag("--list", arguments->list, "Instead: list engines, ways in, and releases that were run");
     app.footer("What follows the options, or --, is the command and its arguments.");
     app.prefix_command();

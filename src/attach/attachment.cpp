@@ -19,8 +19,8 @@ namespace {
 
 struct Shared {
     std::mutex mutex;
-    plumb_profiler* recording = nullptr;
-    pid_t owner = 0; // who made it
+    std::atomic<plumb_profiler*> recording{nullptr};
+    std::atomic<pid_t> owner{0}; // who made it
     std::set<std::string> said;
     std::vector<void (*)()> closing;
 };
@@ -44,10 +44,15 @@ void close_at_exit() {
     if (!owns_recording()) { // a forked child's copy: the recording is its parent's
         return;
     }
-    for (void (*function)() : all.closing) {
+    std::vector<void (*)()> closing;
+    {
+        const std::lock_guard lock(all.mutex);
+        closing = all.closing;
+    }
+    for (void (*function)() : closing) {
         function();
     }
-    (void)all.recording->profiler.close();
+    (void)all.recording.load()->profiler.close();
 }
 
 } // namespace
@@ -70,19 +75,25 @@ bool wanted() {
 plumb_profiler* recording() {
     Shared& all = shared();
     const std::lock_guard lock(all.mutex);
-    if (all.recording == nullptr) {
+    if (all.recording.load(std::memory_order_relaxed) == nullptr) { // written under the lock alone
         Result<Config> config = Config::from_env();
         if (config.ok()) {
             config->diagnostic = say_for_profiler;
         }
-        all.recording = new plumb_profiler{Profiler(std::move(config))};
+        auto* const made = new plumb_profiler{Profiler(std::move(config))};
         all.owner = getpid();
+        all.recording.store(made, std::memory_order_release);
         std::atexit(close_at_exit);
-        if (Profiler& made = all.recording->profiler; made.enabled()) {
-            tell_recording(made.path());
+        if (made->profiler.enabled()) {
+            tell_recording(made->profiler.path());
         }
     }
-    return all.recording;
+    return all.recording.load(std::memory_order_relaxed);
+}
+
+Profiler* made_profiler() noexcept {
+    plumb_profiler* const made = shared().recording.load(std::memory_order_acquire);
+    return made != nullptr ? &made->profiler : nullptr;
 }
 
 Profiler& profiler() { return recording()->profiler; }

@@ -19,6 +19,8 @@ namespace plumb::attach {
 /// The profiler of this process, made when first asked for, and closed when the process exits; and the same as plumb.h has it.
 Profiler& profiler();
 plumb_profiler* recording();
+/// The same, if it was made already; null else.
+[[nodiscard]] Profiler* made_profiler() noexcept;
 /// False in a forked child of the process that made it.
 [[nodiscard]] bool owns_recording();
 

@@ -150,6 +150,10 @@ class Lives(Case):
         self.assert_true(case)
         self.assert_whole_steps(case)
 
+    def test_a_forked_child_of_an_eager_program_says_nothing_of_graphs(self):
+        case = self.recorded("steps=800", "ranges", "mode=eager", "fork")
+        self.assertNotIn("CUDA was met", case.done.stderr)
+
     def test_control_c_loses_the_open_window_alone(self):
         folder = pathlib.Path(tempfile.mkdtemp(dir=FOLDER))
         recording = folder / "run.plumb"
@@ -208,6 +212,11 @@ class Nothing(Case):
         done = run(PLUMB, FOLDER / "none.plumb", ["true"], {**CLEAN, "PLUMB": "on,device.every=1"}, words=["--kernels"])
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("--kernels times kernels in some steps only", done.stderr)
+
+    def test_a_recording_without_devices_has_no_kernels(self):
+        done = run(PLUMB, FOLDER / "none.plumb", ["true"], {**CLEAN, "PLUMB": "on,sync=none"}, words=["--kernels"])
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("--kernels records what a device does: leave sync=none out of PLUMB", done.stderr)
 
 
 def main():

@@ -16,21 +16,33 @@ namespace {
 
 constexpr std::size_t most_lanes = 256;
 constexpr std::size_t most_known_kernels = std::size_t{1} << 20; // in sequences whose names are kept
-constexpr std::uint64_t kernels_between_flushes = 4096;          // a ring holds more
+constexpr std::uint64_t most_records = 16;                       // of one kernel or one mark, with its place
 
 } // namespace
+
+/// Null: this thread has none.
+detail::ThreadRecorder* KernelWriter::pen_with_room() {
+    detail::ThreadRecorder* const pen = profiler_.thread();
+    if (pen != nullptr && !pen->has_room(most_records)) {
+        (void)profiler_.flush();
+    }
+    return pen;
+}
 
 /// What its kernels are called and in which layer they are; the same as a captured graph's of these kernels.
 const std::vector<KernelWriter::Called>& KernelWriter::names_of(const KernelSequence& sequence,
                                                                 const std::vector<TracedKernel>& kernels) {
     std::vector<std::uint64_t> key;
     std::vector<recording::NodeToName> nodes;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>
+        lanes; // device and stream: each context counts its streams
     for (const std::uint32_t i : sequence.kernels) {
         const TracedKernel& kernel = kernels[i];
+        const std::uint32_t lane =
+            lanes.try_emplace({kernel.device, kernel.stream}, static_cast<std::uint32_t>(lanes.size())).first->second;
         const auto number = static_cast<std::uint32_t>(name_numbers_.size());
-        key.push_back(std::uint64_t{name_numbers_.try_emplace(kernel.name, number).first->second} << 32 |
-                      kernel.stream);
-        nodes.push_back({kernel.name, kernel.stream, recording::CapturedWork::kernel});
+        key.push_back(std::uint64_t{name_numbers_.try_emplace(kernel.name, number).first->second} << 32 | lane);
+        nodes.push_back({kernel.name, lane, recording::CapturedWork::kernel});
     }
     known_kernels_ += nodes.size();
     if (known_kernels_ > most_known_kernels) {
@@ -94,8 +106,9 @@ KernelWriter::StreamLane* KernelWriter::lane_of(const TracedKernel& kernel) {
 
 void KernelWriter::mark(const std::vector<std::uint64_t>& slowed) {
     for (const std::uint64_t step : slowed) {
+        detail::ThreadRecorder* const pen = pen_with_room();
         const ContextScope place(profiler_, profiler_.mode(), {step, 0});
-        if (detail::ThreadRecorder* const pen = profiler_.thread(); pen != nullptr) {
+        if (pen != nullptr) {
             (void)pen->push(profiler_.now().ticks,
                             pack(RecordKind::mark, static_cast<std::uint16_t>(recording::slowed_step)));
         }
@@ -110,7 +123,7 @@ std::uint64_t KernelWriter::write(const std::vector<TracedKernel>& kernels, cons
     for (const PlacedKernel& one : in_order(kernels, content.sequences)) {
         const TracedKernel& kernel = kernels[one.kernel];
         StreamLane* const lane = lane_of(kernel);
-        if (lane == nullptr || lane->queue.timer == nullptr) {
+        if (lane == nullptr || lane->queue.timer == nullptr || pen_with_room() == nullptr) {
             continue;
         }
         if (!place || here.step_plus_one != one.place.step_plus_one ||
@@ -124,9 +137,7 @@ std::uint64_t KernelWriter::write(const std::vector<TracedKernel>& kernels, cons
             continue;
         }
         profiler_.record_device(one.name, lane->queue, token);
-        if (++written % kernels_between_flushes == 0) {
-            (void)profiler_.flush();
-        }
+        ++written;
     }
     return written;
 }

@@ -50,6 +50,7 @@ class KernelWriter {
     std::vector<PlacedKernel> in_order(const std::vector<backends::cuda::TracedKernel>& kernels,
                                        const std::vector<KernelSequence>& sequences);
     StreamLane* lane_of(const backends::cuda::TracedKernel& kernel);
+    detail::ThreadRecorder* pen_with_room();
     void mark(const std::vector<std::uint64_t>& slowed);
 
     Profiler& profiler_;

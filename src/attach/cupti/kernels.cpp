@@ -9,11 +9,14 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -42,14 +45,15 @@ constexpr milliseconds longest_lag{200}; // of the device behind its host, that 
 constexpr milliseconds look{5};
 constexpr int pause_factor = 19; // CUPTI is on for at most a twentieth of the time
 constexpr milliseconds shortest_pause{1000};
-constexpr milliseconds longest_idle_window{1000}; // without a launch; another tool may want CUPTI
+constexpr milliseconds longest_idle_window{100}; // without a launch; another tool may want CUPTI
 constexpr std::size_t most_launches = std::size_t{1} << 20;
 
 /// What launching threads tell.
 struct ToldLaunches {
     std::mutex mutex;
     std::vector<KernelLaunch> seen;
-    std::size_t steps = 0; // begun, as launches tell
+    std::size_t steps = 0;         // begun, as launches tell
+    std::uint64_t newest_step = 0; // plus one; of several threads one may be in an older one
     bool beyond_bound = false;
 };
 
@@ -62,9 +66,8 @@ struct KernelCollection {
 
     ToldLaunches launches;
     std::atomic<std::int64_t> first_launch_ns{0}; // of this window, on the steady clock; 0: none yet
-    std::atomic<Profiler*> recorder{nullptr};     // made with the first launch
     std::uint64_t kernels = 0, windows = 0, lost = 0;
-    steady_clock::duration open{}; // CUPTI was on, with launches
+    steady_clock::duration open{}; // CUPTI was on
 };
 
 std::atomic<KernelCollection*> collection{nullptr}; // null in a forked child
@@ -81,24 +84,25 @@ void note_launch(std::uint32_t correlation) {
     if (all->first_launch_ns.load(std::memory_order_relaxed) == 0) { // alone; of two firsts either will do
         all->first_launch_ns.store(steady_clock::now().time_since_epoch().count(), std::memory_order_relaxed);
     }
-    Profiler* const recorder = all->recorder.load(std::memory_order_acquire);
-    if (recorder == nullptr) {
-        return; // its kernels are of no step
-    }
-    const std::uint64_t step = recorder->context().step_plus_one;
+    Profiler* const recorder = made_profiler();
+    const std::uint64_t step = recorder != nullptr ? recorder->context().step_plus_one : 0;
     const std::lock_guard lock(all->launches.mutex);
     ToldLaunches& launches = all->launches;
     if (launches.seen.size() == most_launches) {
         launches.beyond_bound = true;
         return;
     }
-    launches.steps += step != 0 && (launches.seen.empty() || launches.seen.back().step_plus_one != step) ? 1 : 0;
+    if (step > launches.newest_step) {
+        launches.newest_step = step;
+        ++launches.steps;
+    }
     launches.seen.push_back({correlation, reinterpret_cast<std::uintptr_t>(&thread_mark), step});
 }
 
 CuptiOptions options() {
     CuptiOptions made;
     made.launched = note_launch;
+    made.origins = false;
     for (const char* name :
          {"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8"}) { // the program's own, if it has one
         if (void* const loaded = dlopen(name, RTLD_LAZY | RTLD_NOLOAD); loaded != nullptr) {
@@ -109,6 +113,8 @@ CuptiOptions options() {
     return made;
 }
 
+void stop();
+
 /// True: the process is about to end.
 bool stops_within(KernelCollection& all, steady_clock::duration time) {
     std::unique_lock lock(all.mutex);
@@ -118,6 +124,7 @@ bool stops_within(KernelCollection& all, steady_clock::duration time) {
 void add(KernelTrace& to, KernelTrace&& more) {
     to.kernels.insert(to.kernels.end(), std::make_move_iterator(more.kernels.begin()),
                       std::make_move_iterator(more.kernels.end()));
+    to.unusable.insert(to.unusable.end(), more.unusable.begin(), more.unusable.end());
     for (std::uint64_t KernelTrace::*count :
          {&KernelTrace::untimed, &KernelTrace::backwards, &KernelTrace::beyond_bound, &KernelTrace::outside,
           &KernelTrace::dropped}) {
@@ -125,17 +132,13 @@ void add(KernelTrace& to, KernelTrace&& more) {
     }
 }
 
-std::uint64_t lost_in(const KernelTrace& trace) {
-    return trace.untimed + trace.backwards + trace.beyond_bound + trace.outside + trace.dropped;
-}
-
 struct OpenedWindow {
     KernelTrace trace;
     std::vector<KernelLaunch> launches;
-    std::size_t closing = 0;
-    bool lost = false;
-    steady_clock::duration length{}; // from its first launch on; 0: there was none
+    WindowGaps gaps;
+    steady_clock::duration length{}; // CUPTI was on
     bool last = false;               // the process is about to end
+    Status status;                   // an error: CUPTI did not give what it had
 };
 
 /// Of this window; none: nothing was launched yet.
@@ -145,15 +148,14 @@ std::optional<steady_clock::time_point> first_launch(const KernelCollection& all
 }
 
 /// Lets the program run until the window has what it is for. False: nothing was launched.
-bool wait_for_content(KernelCollection& all, bool& stops) {
-    const steady_clock::time_point opened = steady_clock::now();
+bool wait_for_content(KernelCollection& all, steady_clock::time_point opened, bool& stops) {
     while (!stops && !first_launch(all) && steady_clock::now() - opened < longest_idle_window) {
         stops = stops_within(all, look);
     }
     if (!first_launch(all)) {
         return false;
     }
-    all.recorder.store(&profiler(), std::memory_order_release); // there is a recording from here on
+    (void)profiler(); // there is a recording from here on
     const auto has_enough = [&all] {
         const steady_clock::duration length = steady_clock::now() - *first_launch(all);
         const std::lock_guard lock(all.launches.mutex);
@@ -168,23 +170,35 @@ bool wait_for_content(KernelCollection& all, bool& stops) {
 }
 
 /// Until a kernel has run that was launched after the content of the window was complete.
-void wait_for_device(KernelCollection& all, CuptiReader& reader, OpenedWindow& window, bool& stops) {
+void wait_for_device(KernelCollection& all, CuptiReader& reader, OpenedWindow& window) {
     std::uint32_t last = 0;
     {
         const std::lock_guard lock(all.launches.mutex);
-        window.closing = all.launches.seen.size();
-        last = window.closing != 0 ? all.launches.seen.back().correlation : 0;
+        window.gaps.closing = all.launches.seen.size();
+        last = window.gaps.closing != 0 ? all.launches.seen.back().correlation : 0;
     }
     const steady_clock::time_point begin = steady_clock::now();
-    bool came = false;
-    while (!stops && !came && steady_clock::now() - begin < longest_lag) {
-        stops = stops_within(all, look);
-        if (Result<KernelTrace> taken = reader.take(); taken) {
-            came = std::any_of(taken->kernels.begin(), taken->kernels.end(),
-                               [last](const TracedKernel& kernel) { return kernel.correlation > last; });
-            add(window.trace, *std::move(taken));
+    std::uint32_t newest = 0; // that has ended
+    while (!window.last && newest <= last && steady_clock::now() - begin < longest_lag) {
+        window.last = stops_within(all, look);
+        Result<KernelTrace> taken = reader.take();
+        if (!taken) {
+            window.status = taken.error();
+            return;
         }
+        for (const TracedKernel& kernel : taken->kernels) {
+            newest = std::max(newest, kernel.correlation);
+        }
+        add(window.trace, *std::move(taken));
     }
+    if (newest > last) {
+        return;
+    }
+    const std::lock_guard lock(all.launches.mutex); // the device lags behind: only so far
+    const auto& seen = all.launches.seen;
+    const auto behind = std::find_if(seen.begin(), seen.end(),
+                                     [newest](const KernelLaunch& launch) { return launch.correlation >= newest; });
+    window.gaps.closing = std::min(window.gaps.closing, static_cast<std::size_t>(behind - seen.begin()));
 }
 
 Result<OpenedWindow> open_window(KernelCollection& all) {
@@ -192,29 +206,51 @@ Result<OpenedWindow> open_window(KernelCollection& all) {
         const std::lock_guard lock(all.launches.mutex);
         all.launches.seen.clear();
         all.launches.steps = 0;
+        all.launches.newest_step = 0;
         all.launches.beyond_bound = false;
     }
     all.first_launch_ns.store(0, std::memory_order_relaxed);
+    const steady_clock::time_point opened = steady_clock::now();
     Result<std::unique_ptr<CuptiReader>> reader = CuptiReader::start(options());
     if (!reader) {
         return reader.error();
     }
+    // Behind CUPTI's own handlers, which the ones that were registered before them would find at work.
+    static const int registered = std::atexit(stop);
+    (void)registered;
     OpenedWindow window;
-    if (wait_for_content(all, window.last)) {
-        wait_for_device(all, **reader, window, window.last);
+    {
+        const std::lock_guard lock(all.launches.mutex);
+        window.gaps.opening = all.launches.seen.size();
     }
-    Result<KernelTrace> rest = (*reader)->stop();
+    if (wait_for_content(all, opened, window.last)) {
+        wait_for_device(all, **reader, window);
+    }
+    if (Result<KernelTrace> rest = (*reader)->stop(); rest) {
+        add(window.trace, *std::move(rest));
+    } else if (window.status) {
+        window.status = rest.error();
+    }
     reader->reset();
-    if (!rest) {
-        return rest.error();
-    }
-    window.trace.version = rest->version;
-    add(window.trace, *std::move(rest));
-    window.length = first_launch(all) ? steady_clock::now() - *first_launch(all) : steady_clock::duration{};
+    window.length = steady_clock::now() - opened;
     const std::lock_guard lock(all.launches.mutex);
     window.launches.swap(all.launches.seen);
-    window.lost = all.launches.beyond_bound || lost_in(window.trace) != 0;
+    window.gaps.unusable.swap(window.trace.unusable);
+    window.gaps.any =
+        all.launches.beyond_bound || window.trace.beyond_bound + window.trace.dropped != 0 || !window.status;
     return window;
+}
+
+/// Of the launches whose kernels should all be there.
+std::uint64_t lost_in(const OpenedWindow& window) {
+    std::unordered_set<std::uint32_t> whole;
+    for (std::size_t i = window.gaps.opening; i < window.gaps.closing; ++i) {
+        whole.insert(window.launches[i].correlation);
+    }
+    return window.trace.beyond_bound + window.trace.dropped +
+           static_cast<std::uint64_t>(
+               std::count_if(window.gaps.unusable.begin(), window.gaps.unusable.end(),
+                             [&whole](std::uint32_t correlation) { return whole.count(correlation) != 0; }));
 }
 
 void write_window(KernelCollection& all, OpenedWindow& window) {
@@ -222,12 +258,24 @@ void write_window(KernelCollection& all, OpenedWindow& window) {
     std::stable_sort(kernels.begin(), kernels.end(),
                      [](const TracedKernel& a, const TracedKernel& b) { return a.begin_ns < b.begin_ns; });
     static auto* const writer = new KernelWriter(profiler());
-    const std::uint64_t written =
-        writer->write(kernels, arrange(kernels, window.launches, window.closing, window.lost));
+    const std::uint64_t written = writer->write(kernels, arrange(kernels, window.launches, window.gaps));
     ++all.windows;
-    all.open += window.length;
     all.kernels += written;
-    all.lost += lost_in(window.trace) + kernels.size() - written;
+    all.lost += lost_in(window) + kernels.size() - written;
+}
+
+/// Why no more windows are opened after this one; success: there may be more.
+Status usable(const OpenedWindow& window) {
+    if (!window.status) {
+        return window.status;
+    }
+    if (window.trace.kernels.empty() && window.trace.outside != 0) {
+        return Error{ErrorCode::already_exists, "another tool has changed CUPTI's clock"};
+    }
+    if (uses_queues()) {
+        return Error{ErrorCode::already_exists, "scopes on the program's CUDA streams time the same work"};
+    }
+    return {};
 }
 
 std::string decimal(double value) {
@@ -240,14 +288,15 @@ void describe(const KernelCollection& all, steady_clock::time_point began) {
     const double whole = std::chrono::duration<double>(steady_clock::now() - began).count();
     const double open = std::chrono::duration<double>(all.open).count();
     std::string text = std::to_string(all.kernels) + " kernels by CUPTI, in " + std::to_string(all.windows) +
-                       (all.windows == 1 ? " window" : " windows") + " of together " + decimal(open * 1000) +
-                       " ms (of " + decimal(whole) + " s)";
+                       (all.windows == 1 ? " window" : " windows") + "; it was on for " + decimal(open * 1000) +
+                       " ms of " + decimal(whole) + " s";
     if (all.lost != 0) {
         text += ", " + std::to_string(all.lost) + " lost or without a time";
     }
     profiler().describe("kernels", text);
 }
 
+/// The last window is written. Idempotent.
 void stop() {
     KernelCollection* const all = collection.load(std::memory_order_acquire);
     if (all == nullptr) {
@@ -260,7 +309,14 @@ void stop() {
         thread = std::move(all->thread);
     }
     all->changed.notify_all();
-    thread.join();
+    if (thread.joinable()) {
+        thread.join();
+    }
+}
+
+void give_up(const std::string& reason) {
+    say("kernels are not recorded: " + reason);
+    traces.store(false, std::memory_order_relaxed); // alone
 }
 
 void collect_kernels(KernelCollection& all) {
@@ -268,19 +324,27 @@ void collect_kernels(KernelCollection& all) {
     at_close(stop); // not by who loads us: that may be the profiler itself, while it is made
     for (bool last = false; !last;) {
         Result<OpenedWindow> window = open_window(all);
-        if (!window) {
-            const bool for_now = all.windows != 0 && window.error().code == ErrorCode::already_exists;
-            say((for_now ? "no kernels were recorded for a while: " : "kernels are not recorded: ") +
-                window.error().message);
-            if (!for_now) {
-                traces.store(false, std::memory_order_relaxed); // alone
-                return;
-            }
-        } else if (window->length.count() != 0) {
-            write_window(all, *window);
-            describe(all, began);
+        if (!window && (all.windows == 0 || window.error().code != ErrorCode::already_exists)) {
+            return give_up(window.error().message);
         }
-        const steady_clock::duration length = window ? window->length : steady_clock::duration{};
+        steady_clock::duration length{};
+        if (!window) {
+            say("no kernels were recorded for a while: " + window.error().message);
+        } else {
+            length = window->length;
+            all.open += length;
+            const Status more = usable(*window);
+            if (uses_queues()) {
+                window->trace.kernels.clear();
+            }
+            if (!window->launches.empty()) {
+                write_window(all, *window);
+                describe(all, began);
+            }
+            if (!more) {
+                return give_up(more.error().message);
+            }
+        }
         last = (window && window->last) ||
                stops_within(all, std::max<steady_clock::duration>(shortest_pause, pause_factor * length));
     }
@@ -297,12 +361,13 @@ void open_door() {
     auto* const all = new KernelCollection;
     collection.store(all, std::memory_order_release);
     traces.store(true, std::memory_order_relaxed);
-    pthread_atfork(nullptr, nullptr, [] {
-        collection.store(nullptr, std::memory_order_release);
-        traces.store(false, std::memory_order_relaxed);
-    });
+    pthread_atfork(nullptr, nullptr, [] { collection.store(nullptr, std::memory_order_release); });
     const std::lock_guard lock(all->mutex);
-    all->thread = base::start_quiet_thread([all] { collect_kernels(*all); });
+    try {
+        all->thread = base::start_quiet_thread([all] { collect_kernels(*all); });
+    } catch (const std::system_error& error) {
+        give_up(std::string("no thread could be started: ") + error.what());
+    }
 }
 
 } // namespace plumb::attach::cupti

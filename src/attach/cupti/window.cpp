@@ -1,22 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/cupti/window.hpp"
 
+#include <algorithm>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace plumb::attach::cupti {
 namespace {
 
+/// Of each launch, whether it has all of its kernels.
+std::vector<bool> whole_launches(const std::vector<KernelLaunch>& launches, const WindowGaps& gaps) {
+    const std::unordered_set<std::uint32_t> unusable(gaps.unusable.begin(), gaps.unusable.end());
+    std::vector<bool> whole(launches.size());
+    for (std::size_t i = gaps.opening; i < std::min(gaps.closing, launches.size()); ++i) {
+        whole[i] = !gaps.any && unusable.count(launches[i].correlation) == 0;
+    }
+    return whole;
+}
+
 /// Steps that may lack kernels. What a thread was in at its first launch may have begun before the window, and what it was in at its
 /// last one may go on behind it.
-std::set<std::uint64_t> cut_steps(const std::vector<KernelLaunch>& launches, std::size_t closing) {
+std::set<std::uint64_t> cut_steps(const std::vector<KernelLaunch>& launches, const std::vector<bool>& whole) {
     std::set<std::uint64_t> cut;
     std::unordered_map<std::uint64_t, std::uint64_t> last; // step of each thread
     for (std::size_t i = 0; i < launches.size(); ++i) {
         const KernelLaunch& launch = launches[i];
         const bool first = last.insert_or_assign(launch.thread, launch.step_plus_one).second;
-        if (first || i >= closing) {
+        if (first || !whole[i]) {
             cut.insert(launch.step_plus_one);
         }
     }
@@ -29,9 +41,10 @@ std::set<std::uint64_t> cut_steps(const std::vector<KernelLaunch>& launches, std
 } // namespace
 
 WindowKernels arrange(const std::vector<backends::cuda::TracedKernel>& kernels,
-                      const std::vector<KernelLaunch>& launches, std::size_t closing, bool lost) {
+                      const std::vector<KernelLaunch>& launches, const WindowGaps& gaps) {
     WindowKernels made;
-    const std::set<std::uint64_t> cut = cut_steps(launches, closing);
+    const std::vector<bool> whole = whole_launches(launches, gaps);
+    const std::set<std::uint64_t> cut = cut_steps(launches, whole);
     std::set<std::uint64_t> slowed;
     std::unordered_map<std::uint32_t, std::size_t> launch_of; // by correlation
     for (std::size_t i = 0; i < launches.size(); ++i) {
@@ -45,7 +58,7 @@ WindowKernels arrange(const std::vector<backends::cuda::TracedKernel>& kernels,
     for (std::uint32_t i = 0; i < kernels.size(); ++i) {
         const backends::cuda::TracedKernel& kernel = kernels[i];
         const auto launch = launch_of.find(kernel.correlation);
-        const bool whole_launch = !lost && launch != launch_of.end() && launch->second < closing;
+        const bool whole_launch = launch != launch_of.end() && whole[launch->second];
         const std::uint64_t step = whole_launch ? launches[launch->second].step_plus_one : 0;
         const std::size_t next = made.sequences.size();
         std::size_t at = next;

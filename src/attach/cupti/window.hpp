@@ -29,8 +29,15 @@ struct WindowKernels {
     std::vector<std::uint64_t> slowed; // step_plus_one of each step that launched something, once, in order
 };
 
-/// `kernels` in the order of their begins. Whatever was launched from launch number `closing` on may lack kernels. `lost`: any may.
+/// Which launches may lack kernels.
+struct WindowGaps {
+    std::size_t opening = 0, closing = 0; // numbers of launches: those before the one and from the other on
+    std::vector<std::uint32_t> unusable;  // those of these correlations
+    bool any = false;                     // any one may
+};
+
+/// `kernels` in the order of their begins.
 [[nodiscard]] WindowKernels arrange(const std::vector<backends::cuda::TracedKernel>& kernels,
-                                    const std::vector<KernelLaunch>& launches, std::size_t closing, bool lost);
+                                    const std::vector<KernelLaunch>& launches, const WindowGaps& gaps);
 
 } // namespace plumb::attach::cupti

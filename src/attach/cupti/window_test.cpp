@@ -28,8 +28,9 @@ struct Seen {
             kernels.push_back(kernel);
         }
     }
-    [[nodiscard]] WindowKernels arranged(bool lost = false) const {
-        return arrange(kernels, launches, launches.size(), lost);
+    [[nodiscard]] WindowKernels arranged(WindowGaps gaps = {}) const {
+        gaps.closing = gaps.closing == 0 ? launches.size() : gaps.closing;
+        return arrange(kernels, launches, gaps);
     }
     [[nodiscard]] Steps steps(const WindowKernels& window) const {
         Steps made;
@@ -68,8 +69,26 @@ TEST(Window, C23_what_was_launched_behind_its_end_may_lack_kernels) {
     for (const std::uint64_t step : {7, 8, 9, 9, 10}) {
         seen.launch(step);
     }
-    const WindowKernels window = arrange(seen.kernels, seen.launches, 3, false);
+    const WindowKernels window = seen.arranged({0, 3, {}, false});
     EXPECT_EQ(seen.steps(window), (Steps{{0, {1, 3, 4, 5}}, {8, {2}}}));
+}
+
+TEST(Window, C23_what_was_launched_before_kernels_were_traced_may_lack_some) {
+    Seen seen;
+    for (const std::uint64_t step : {7, 8, 9, 10, 11}) {
+        seen.launch(step);
+    }
+    EXPECT_EQ(seen.steps(seen.arranged({2, 0, {}, false})), (Steps{{0, {1, 2, 5}}, {9, {3}}, {10, {4}}}));
+}
+
+TEST(Window, C23_a_step_or_a_replay_with_a_kernel_that_has_no_time_is_not_whole) {
+    Seen seen;
+    for (const std::uint64_t step : {7, 8, 9, 10, 11}) {
+        seen.launch(step, 1, 4, 2);
+    }
+    const WindowKernels window = seen.arranged({0, 0, {3, 77}, false});
+    EXPECT_EQ(seen.steps(window), (Steps{{0, {1, 1, 3, 3, 5, 5}}, {8, {2, 2}}, {10, {4, 4}}}));
+    EXPECT_EQ(window.sequences.size(), 6u); // the kernels of the third stand alone
 }
 
 TEST(Window, where_a_kernel_may_be_lost_no_step_is_whole) {
@@ -77,7 +96,7 @@ TEST(Window, where_a_kernel_may_be_lost_no_step_is_whole) {
     for (const std::uint64_t step : {7, 8, 9}) {
         seen.launch(step, 1, 4, 2);
     }
-    const WindowKernels window = seen.arranged(true);
+    const WindowKernels window = seen.arranged({0, 0, {}, true});
     EXPECT_EQ(seen.steps(window), (Steps{{0, {1, 1, 2, 2, 3, 3}}}));
     EXPECT_EQ(window.sequences.size(), 6u); // each alone
     EXPECT_EQ(window.slowed.size(), 3u);

@@ -15,8 +15,9 @@ namespace {
 
 using cupti::KernelActivity;
 
-constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
-constexpr std::size_t most_buffers = 64; // handed out at a time
+// CUPTI keeps a buffer until all of its kernels have ended. Of a device that is never idle, so many are seen late.
+constexpr std::size_t buffer_bytes = std::size_t{1} << 17;
+constexpr std::size_t most_buffers = 512; // handed out at a time
 
 struct Calls {
     cupti::CuptiResult (*register_timestamp)(cupti::TimestampFunction) = nullptr;
@@ -40,7 +41,7 @@ struct Inbox {
     std::mutex mutex;
     bool reading = false;
     std::uint64_t begun_ns = 0;
-    // Once a process: registering again spoils the times of the kernels that follow (pytorch#192021).
+    // The clock: once a process: registering again spoils the times of the kernels that follow (pytorch#192021).
     cupti::CuptiResult (*registered)(cupti::TimestampFunction) = nullptr;
     Calls calls;
     KernelTrace trace;
@@ -73,14 +74,24 @@ void request_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most
 /// Spoiled stamps are off by a day, clocks by microseconds.
 constexpr std::uint64_t slack_ns = 1'000'000;
 
+/// Of the counts of kernels that are not to be used, the one that this belongs to; null: it may be used.
+std::uint64_t* unusable_count(const Inbox& in, const KernelActivity& kernel, KernelTrace& trace) {
+    if (kernel.start == 0 && kernel.end == 0) {
+        return &trace.untimed;
+    }
+    if (kernel.end < kernel.start) {
+        return &trace.backwards;
+    }
+    return kernel.start + slack_ns < in.begun_ns || kernel.end > now_ns() + slack_ns ? &trace.outside : nullptr;
+}
+
 void add_kernel(Inbox& in, const KernelActivity& kernel) {
     KernelTrace& trace = in.trace;
-    if (kernel.start == 0 && kernel.end == 0) {
-        ++trace.untimed;
-    } else if (kernel.end < kernel.start) {
-        ++trace.backwards;
-    } else if (kernel.start + slack_ns < in.begun_ns || kernel.end > now_ns() + slack_ns) {
-        ++trace.outside;
+    if (std::uint64_t* const count = unusable_count(in, kernel, trace); count != nullptr) {
+        ++*count;
+        if (trace.unusable.size() < in.max_kernels) {
+            trace.unusable.push_back(kernel.correlation_id);
+        }
     } else if (trace.kernels.size() >= in.max_kernels) {
         ++trace.beyond_bound;
     } else {
@@ -208,9 +219,9 @@ struct CuptiReader::Session {
     void* subscriber = nullptr;
     bool enabled = false;
 
-    /// Which node of an executable came from where; reading goes on without, unless another tool holds CUPTI: its records
-    /// would come to us, or ours to it.
-    Result<std::string> watch_nodes() {
+    /// Where another tool holds CUPTI there is no reading: its records would come to us, or ours to it. Without a subscriber for another
+    /// reason there are no `origins`: why.
+    Result<std::string> subscribe(bool origins) {
         cupti::CuptiResult done = calls.subscribe(&subscriber, see, nullptr);
         if (done == cupti::CuptiResult::multiple_subscribers) {
             subscriber = nullptr;
@@ -220,6 +231,10 @@ struct CuptiReader::Session {
             subscriber = nullptr;
             return cupti_error(calls, done, "cuptiSubscribe").message;
         }
+        if (!origins) {
+            return std::string();
+        }
+        // Which node of an executable came from where.
         done = calls.enable_callback(1, subscriber, cupti::domain_resource, cupti::resource_node_cloned);
         return done == cupti::CuptiResult::success ? std::string()
                                                    : cupti_error(calls, done, "cuptiEnableCallback").message;
@@ -228,22 +243,22 @@ struct CuptiReader::Session {
     // Our clock comes before any kind: records made before it are on another one.
     Status switch_on() {
         if (inbox().registered != calls.register_timestamp) {
-            cupti::CuptiResult done = calls.register_timestamp(&now_ns);
-            if (done != cupti::CuptiResult::success) {
+            if (const cupti::CuptiResult done = calls.register_timestamp(&now_ns);
+                done != cupti::CuptiResult::success) {
                 return cupti_error(calls, done, "cuptiActivityRegisterTimestampCallback");
-            }
-            done = calls.register_callbacks(&request_buffer, &complete_buffer);
-            if (done != cupti::CuptiResult::success) {
-                return cupti_error(calls, done, "cuptiActivityRegisterCallbacks");
             }
             inbox().registered = calls.register_timestamp;
         }
-        const cupti::CuptiResult done = calls.enable(cupti::kind_concurrent_kernel);
+        // Each time: another tool may have put its own in their place.
+        cupti::CuptiResult done = calls.register_callbacks(&request_buffer, &complete_buffer);
+        if (done != cupti::CuptiResult::success) {
+            return cupti_error(calls, done, "cuptiActivityRegisterCallbacks");
+        }
+        done = calls.enable(cupti::kind_concurrent_kernel);
         enabled = done == cupti::CuptiResult::success;
         return enabled ? Status() : cupti_error(calls, done, "cuptiActivityEnable");
     }
 
-    /// After switch_on(): of a launch that is told every kernel is traced.
     Status watch_launches() {
         if (subscriber == nullptr) {
             return Error{ErrorCode::unavailable, "CUPTI takes no subscriber, so launches cannot be seen"};
@@ -258,15 +273,16 @@ struct CuptiReader::Session {
         return {};
     }
 
-    Status flush() {
-        const cupti::CuptiResult flushed = calls.flush_all(cupti::flush_forced);
+    /// `forced`: with kernels that still run, which then never have a time.
+    Status flush(bool forced) {
+        const cupti::CuptiResult flushed = calls.flush_all(forced ? cupti::flush_forced : 0);
         return flushed == cupti::CuptiResult::success ? Status() : cupti_error(calls, flushed, "cuptiActivityFlushAll");
     }
 
     Status switch_off() {
         Status flushed;
         if (std::exchange(enabled, false)) {
-            flushed = flush(); // first: what is disabled with records in it may be lost
+            flushed = flush(true); // first: what is disabled with records in it may be lost
             static_cast<void>(calls.disable(cupti::kind_concurrent_kernel));
         }
         if (subscriber != nullptr) {
@@ -307,7 +323,7 @@ Result<std::unique_ptr<CuptiReader>> CuptiReader::start(const CuptiOptions& opti
     }
     std::unique_ptr<CuptiReader> reader(new CuptiReader(std::make_unique<Session>()));
     reader->session_->calls = *calls;
-    Result<std::string> missing = reader->session_->watch_nodes();
+    Result<std::string> missing = reader->session_->subscribe(options.origins);
     if (!missing) {
         return missing.error();
     }
@@ -316,25 +332,28 @@ Result<std::unique_ptr<CuptiReader>> CuptiReader::start(const CuptiOptions& opti
         inbox().trace.missing_origins = std::move(*missing);
         inbox().begun_ns = now_ns();
     }
-    Status on = reader->session_->switch_on();
-    if (on && options.launched != nullptr) {
-        on = reader->session_->watch_launches();
+    Status on = options.launched != nullptr ? reader->session_->watch_launches() : Status();
+    if (on) {
+        on = reader->session_->switch_on();
     }
     return on ? Result<std::unique_ptr<CuptiReader>>(std::move(reader)) : on.error();
 }
 
 Result<KernelTrace> CuptiReader::take() {
-    const Status flushed = session_->flush();
+    if (Status flushed = session_->flush(false); !flushed) {
+        return flushed.error();
+    }
     const std::lock_guard lock(inbox().mutex);
     KernelTrace& now = inbox().trace;
     KernelTrace taken;
     taken.kernels.swap(now.kernels);
+    taken.unusable.swap(now.unusable);
     for (std::uint64_t KernelTrace::*count :
          {&KernelTrace::untimed, &KernelTrace::backwards, &KernelTrace::beyond_bound, &KernelTrace::outside,
           &KernelTrace::dropped}) {
         taken.*count = std::exchange(now.*count, 0);
     }
-    return flushed ? Result<KernelTrace>(std::move(taken)) : flushed.error();
+    return taken;
 }
 
 Result<KernelTrace> CuptiReader::stop() {

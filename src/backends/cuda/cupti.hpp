@@ -20,8 +20,10 @@ struct CuptiOptions {
     std::vector<std::string> libraries;    // looked for first: full paths, e.g. in pip's package
     const HostClock* host_clock = nullptr; // whose nanoseconds the stamps are; null: CLOCK_MONOTONIC
     std::size_t max_kernels = 1'000'000;   // kept; the rest is counted
-    /// Told TracedKernel::correlation, on the launching thread, as a launch begins of which every kernel is traced. May take no
-    /// lock that is held around a call of the reader or of CUDA; null: launches are not looked at.
+    bool origins = true;                   // KernelTrace::origins are wanted
+    /// Told TracedKernel::correlation, on the launching thread, as a launch begins: from before kernels are traced until after, so of
+    /// those told before start() returned some may lack kernels. May take no lock that is held around a call of the reader or of
+    /// CUDA; null: launches are not looked at.
     void (*launched)(std::uint32_t correlation) = nullptr;
 };
 
@@ -43,8 +45,10 @@ struct KernelTrace {
     std::uint64_t untimed = 0;   // start and end 0: CUPTI could not time it
     std::uint64_t backwards = 0; // end before start: not to be used
     std::uint64_t beyond_bound = 0;
-    std::uint64_t outside = 0;   // of another time than this reading: not to be used
-    std::uint64_t dropped = 0;   // by CUPTI, for want of a buffer
+    std::uint64_t outside = 0; // of another time than this reading: not to be used
+    std::uint64_t dropped = 0; // by CUPTI, for want of a buffer
+    /// Correlations of the untimed, the backwards and those outside: their launches lack kernels.
+    std::vector<std::uint32_t> unusable;
     std::uint32_t version = 0;   // CUPTI's own, 130001: 13.0 Update 1
     std::string library;         // what was loaded
     std::string missing_origins; // why `origins` is empty, if it has a reason
@@ -55,9 +59,10 @@ class CuptiReader {
     /// From here on kernels are traced. Error unavailable where CUPTI is not installed, permission where the system
     /// keeps it to the administrator, already_exists where another tool holds it: it serves one at a time.
     static Result<std::unique_ptr<CuptiReader>> start(const CuptiOptions& options = {});
-    /// Takes what has come since the last call, and goes on. `origins` stays behind.
+    /// Takes what has ended since the last call, and goes on: a few hundred kernels may be held back behind one that runs. `origins`
+    /// stays behind. After an error nothing was taken.
     Result<KernelTrace> take();
-    /// Takes what has come so far; kernels that still run are missing. Call it when the device is idle.
+    /// Takes the rest; kernels that still run are untimed.
     Result<KernelTrace> stop();
     ~CuptiReader();
     CuptiReader(const CuptiReader&) = delete;

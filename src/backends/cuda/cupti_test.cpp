@@ -140,6 +140,29 @@ TEST(Cupti, what_does_not_fit_is_counted) {
     EXPECT_EQ(trace->beyond_bound, 7u);
 }
 
+TEST(Cupti, C23_a_look_while_the_device_works_leaves_no_kernel_without_a_time) {
+    VirtualBench bench;
+    const Stream stream = bench.new_stream();
+    Result<std::unique_ptr<CuptiReader>> reader = CuptiReader::start(stand_in());
+    ASSERT_TRUE(reader.ok());
+    bench.kernel(stream, 1'000);
+    bench.kernel(stream, 1'000'000);
+    vgpu::advance(100'000);
+    Result<KernelTrace> trace = (*reader)->take();
+    ASSERT_TRUE(trace.ok());
+    EXPECT_EQ(trace->kernels.size() + trace->untimed, 0u) << "both lie in a buffer that is not complete";
+    vgpu::run_dry();
+    trace = (*reader)->take();
+    ASSERT_TRUE(trace.ok());
+    EXPECT_EQ(trace->kernels.size(), 2u);
+    bench.kernel(stream, 1'000'000);
+    trace = (*reader)->stop();
+    ASSERT_TRUE(trace.ok());
+    EXPECT_EQ(trace->kernels.size(), 0u);
+    EXPECT_EQ(trace->untimed, 1u);
+    EXPECT_EQ(trace->unusable.size(), 1u) << "whose launch it is is told";
+}
+
 TEST(Cupti, a_library_that_is_not_cupti_is_named) {
     CuptiOptions options;
     options.libraries = {"libm.so.6"};

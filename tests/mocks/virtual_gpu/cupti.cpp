@@ -9,6 +9,7 @@
 #include <cstring>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "virtual_gpu/observer.hpp"
 
@@ -31,7 +32,10 @@ struct State {
     bool spoiled = false; // the next kernel's times: the function was registered again
     bool enabled = false;
     std::uint32_t kind = kind_concurrent_kernel;
-    std::size_t next_operation = 0; // the first one not yet given out
+    std::size_t next_operation = 0;       // the first one not yet looked at
+    std::vector<std::size_t> undelivered; // kernels, by their places in the ledger
+    std::uint8_t* buffer = nullptr;       // the program's, not yet given back
+    std::size_t buffer_bytes = 0, most_records = 0;
     // Read under the Gpu's lock, where this one must not be taken: hence atomic.
     std::atomic<Callback> callback = nullptr;
     std::atomic<void*> user = nullptr;
@@ -86,40 +90,55 @@ std::int64_t to_clock_now(const State& s) {
     return best;
 }
 
-// Kernels that have ended; in the order of enqueueing, and none before one that still runs.
-std::vector<KernelRecord> collect(State& s) {
-    std::vector<KernelRecord> records;
-    const auto all = operations();
-    const std::int64_t true_now = now_ns();
-    const std::int64_t to_clock = to_clock_now(s);
+/// Kernels enqueued since the last look, while they were traced.
+void gather(State& s, const std::vector<Operation>& all) {
+    if (all.size() < s.next_operation) { // another virtual GPU
+        s.next_operation = 0;
+        s.undelivered.clear();
+    }
     for (; s.next_operation < all.size(); ++s.next_operation) {
-        const Operation& operation = all[s.next_operation];
-        if (operation.end_ns > true_now) {
-            break;
-        }
-        if (operation.kind == OpKind::kernel && s.enabled) {
-            const std::int64_t spoiled_ns = std::exchange(s.spoiled, false) ? 100'000'000'000'000 : 0;
-            records.push_back(record_of(operation, s, to_clock + spoiled_ns));
+        if (s.enabled && all[s.next_operation].kind == OpKind::kernel) {
+            s.undelivered.push_back(s.next_operation);
         }
     }
-    return records;
 }
 
-void deliver(const State& s, const std::vector<KernelRecord>& records) {
-    for (std::size_t from = 0; from < records.size();) {
-        std::uint8_t* buffer = nullptr;
-        std::size_t bytes = 0, most = 0;
-        s.requested(&buffer, &bytes, &most);
-        std::size_t count = std::min(records.size() - from, bytes / sizeof(KernelRecord));
-        if (most != 0) {
-            count = std::min(count, most);
+/// A kernel has its place in a buffer from its launch on, and a buffer stays until all of its kernels have ended. Forced, it comes at
+/// once, and those that still run have no time.
+void deliver(State& s, bool forced) {
+    const auto all = operations();
+    gather(s, all);
+    const std::int64_t true_now = now_ns();
+    const std::int64_t to_clock = to_clock_now(s);
+    while (!s.undelivered.empty()) {
+        if (s.buffer == nullptr) {
+            s.requested(&s.buffer, &s.buffer_bytes, &s.most_records);
         }
-        if (buffer == nullptr || count == 0) {
-            return; // declined: these are lost, as the real one loses them
+        std::size_t count = std::min(s.undelivered.size(), s.buffer_bytes / sizeof(KernelRecord));
+        if (s.most_records != 0) {
+            count = std::min(count, s.most_records);
         }
-        std::memcpy(buffer, &records[from], count * sizeof(KernelRecord));
-        from += count;
-        s.completed(nullptr, 0, buffer, bytes, count * sizeof(KernelRecord));
+        if (s.buffer == nullptr || count == 0) {
+            s.undelivered.clear(); // declined: these are lost, as the real one loses them
+            return;
+        }
+        const auto end = s.undelivered.begin() + static_cast<std::ptrdiff_t>(count);
+        const bool ended =
+            std::all_of(s.undelivered.begin(), end, [&](std::size_t index) { return all[index].end_ns <= true_now; });
+        if (!ended && !forced) {
+            return;
+        }
+        auto* const records = reinterpret_cast<KernelRecord*>(s.buffer);
+        for (std::size_t i = 0; i < count; ++i) {
+            const Operation& operation = all[s.undelivered[i]];
+            const std::int64_t spoiled_ns = std::exchange(s.spoiled, false) ? 100'000'000'000'000 : 0;
+            records[i] = record_of(operation, s, to_clock + spoiled_ns);
+            if (operation.end_ns > true_now) {
+                records[i].start = records[i].end = records[i].completed = 0;
+            }
+        }
+        s.undelivered.erase(s.undelivered.begin(), end);
+        s.completed(nullptr, 0, std::exchange(s.buffer, nullptr), s.buffer_bytes, count * sizeof(KernelRecord));
     }
 }
 
@@ -200,24 +219,25 @@ PLUMB_VGPU_API Result cuptiActivityEnable(std::uint32_t kind) {
         return Result::success; // other kinds are taken and have no records
     }
     const std::lock_guard lock(state().mutex);
+    gather(state(), operations());
     state().enabled = true;
     state().kind = kind;
-    state().next_operation = operation_count();
     return Result::success;
 }
 
 PLUMB_VGPU_API Result cuptiActivityDisable(std::uint32_t kind) {
     const std::lock_guard lock(state().mutex);
+    gather(state(), operations());
     state().enabled = state().enabled && !is_kernel_kind(kind);
     return Result::success;
 }
 
-PLUMB_VGPU_API Result cuptiActivityFlushAll(std::uint32_t) {
+PLUMB_VGPU_API Result cuptiActivityFlushAll(std::uint32_t flag) {
     const std::lock_guard lock(state().mutex);
     if (state().requested == nullptr) {
         return Result::not_initialized;
     }
-    deliver(state(), collect(state()));
+    deliver(state(), flag == flush_forced);
     return Result::success;
 }
 

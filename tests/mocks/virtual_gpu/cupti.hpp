@@ -23,6 +23,7 @@ enum class Result : int {
 
 inline constexpr std::uint32_t api_version = 130001;
 inline constexpr std::uint32_t kind_kernel = 3;
+inline constexpr std::uint32_t flush_forced = 1;
 inline constexpr std::uint32_t kind_concurrent_kernel = 10;
 inline constexpr std::uint32_t domain_driver = 1;
 inline constexpr std::uint32_t driver_launch_kernel = 307;

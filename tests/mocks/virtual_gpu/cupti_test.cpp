@@ -96,5 +96,32 @@ TEST(Cupti, gives_kernels_with_their_true_times_and_nodes) {
     EXPECT_EQ(cloned[node], truth.node);
 }
 
+TEST(Cupti, keeps_a_buffer_until_its_kernels_have_ended_and_forced_gives_those_that_run_no_time) {
+    ASSERT_NE(library(), nullptr) << dlerror();
+    Engine engine;
+    received.clear();
+    ASSERT_EQ(ask("cuptiActivityRegisterTimestampCallback", &profiler_clock), fine);
+    ASSERT_EQ(ask("cuptiActivityRegisterCallbacks", &request, &complete), fine);
+    ASSERT_EQ(ask("cuptiActivityEnable", cupti::kind_concurrent_kernel), fine);
+    const Stream stream = engine.stream();
+    kernel("short", {{}, 1'000, 1'000, {}});
+    kernel("long", {{}, 1'000'000, 1'000'000, {}});
+    engine.launch("short", stream);
+    engine.launch("long", stream);
+    advance(100'000);
+    ASSERT_EQ(ask("cuptiActivityFlushAll", 0u), fine);
+    EXPECT_TRUE(received.empty());
+    ASSERT_EQ(ask("cuptiActivityFlushAll", cupti::flush_forced), fine);
+    ASSERT_EQ(received.size(), 2u);
+    EXPECT_GT(received[0].end, received[0].start);
+    EXPECT_STREQ(received[1].name, "long");
+    EXPECT_EQ(received[1].start, 0u);
+    EXPECT_EQ(received[1].end, 0u);
+    run_dry();
+    ASSERT_EQ(ask("cuptiActivityFlushAll", cupti::flush_forced), fine);
+    EXPECT_EQ(received.size(), 2u) << "it never comes again";
+    ASSERT_EQ(ask("cuptiActivityDisable", cupti::kind_concurrent_kernel), fine);
+}
+
 } // namespace
 } // namespace plumb::vgpu
