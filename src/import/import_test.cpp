@@ -257,6 +257,37 @@ TEST(Import, phase_and_tokens_can_be_said) {
     EXPECT_EQ(read.steps[0].prefill_tokens, 512U);
 }
 
+/// What is read of a step whose range is called so.
+resolve::ResolvedStep step_called(const std::string& name, const ImportOptions& options = {}) {
+    const TraceFolder folder;
+    PlannedRun run;
+    run.graph = false;
+    run.annotated = true;
+    PlannedTrace trace = plan(run);
+    for (PlannedRange& range : trace.ranges) {
+        range.name = name;
+    }
+    save(folder / "trace", as_kineto(trace));
+    return read_back(import_file(folder / "trace", folder / "a.plumb", options).at(0).recording).steps.at(0);
+}
+
+TEST(Import, the_name_of_a_step_says_sequences_and_tokens_of_either_phase) {
+    for (const char* name : {"execute_context_2(512)_generation_17(34)", "execute_546_context_2(512)_generation_17(34)",
+                             "execute_546_context_2(sq512sk900)_generation_17(34)"}) {
+        SCOPED_TRACE(name);
+        const auto mixed = step_called(name);
+        EXPECT_EQ(mixed.phase, Phase::mixed);
+        EXPECT_EQ(mixed.prefill_tokens, 512U);
+        EXPECT_EQ(mixed.decode_tokens, 34U);
+        EXPECT_EQ(mixed.sequences, 19U);
+    }
+    const auto prefill = step_called("execute_context_1(64)_generation_0(0)");
+    EXPECT_EQ(prefill.phase, Phase::prefill);
+    EXPECT_EQ(prefill.prefill_tokens, 64U);
+    EXPECT_EQ(prefill.decode_tokens, 0U);
+    EXPECT_EQ(step_called("execute_8192_context_9(…)_generation_37(…)").prefill_tokens, 8192U - 37U);
+}
+
 // ---- what traces have that they should not
 
 /// A kernel of the planned form, with these texts as numbers.

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "import/decimal.hpp"
+#include "import/rules/step_name.hpp"
 
 namespace plumb::imported {
 namespace {
@@ -17,63 +17,9 @@ constexpr std::size_t least_replay = 8; // kernels that share a launch
 constexpr double whole_share = 0.6;     // of the longest replay: shorter ones are parts of a step
 constexpr double stretch_share = 0.5;   // of the shortest whole replay: so much between two is a step of its own
 
-/// "12" of "12_context"; moves behind it.
-std::optional<std::uint64_t> take_number(std::string_view& text) {
-    const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-    const auto value = whole_number(text.substr(0, digits));
-    text.remove_prefix(digits);
-    return value;
-}
-
-/// "…key12…": 12.
-std::optional<std::uint64_t> number_after(std::string_view text, std::string_view key) {
-    const std::size_t at = text.find(key);
-    if (at == text.npos) {
-        return std::nullopt;
-    }
-    text.remove_prefix(at + key.size());
-    return take_number(text);
-}
-
 void set_phase(EngineStep& step, Phase phase) {
     step.phase = phase;
     step.phase_known = true;
-}
-
-/// vLLM and SGLang: execute_8192_context_9(…)_generation_37(…), sequences of either kind; also without the first number.
-bool read_execute(std::string_view name, EngineStep& step) {
-    if (!name.starts_with("execute_")) {
-        return false;
-    }
-    std::string_view rest = name.substr(8);
-    const std::uint64_t tokens = take_number(rest).value_or(0);
-    const std::uint64_t context = number_after(name, "context_").value_or(0);
-    const std::uint64_t generation = number_after(name, "generation_").value_or(0);
-    if (context + generation == 0) {
-        return true;
-    }
-    set_phase(step, context == 0 ? Phase::decode : generation == 0 ? Phase::prefill : Phase::mixed);
-    step.sequences = context + generation;
-    step.decode_tokens = generation;
-    step.prefill_tokens = context != 0 && tokens > generation ? tokens - generation : 0;
-    return true;
-}
-
-/// SGLang: step[DECODE bs=32], step[EXTEND bs=15 toks=15360].
-bool read_step(std::string_view name, EngineStep& step) {
-    if (!name.starts_with("step[")) {
-        return false;
-    }
-    const std::uint64_t batch = number_after(name, "bs=").value_or(0);
-    step.sequences = batch;
-    if (name.find("DECODE") != name.npos) {
-        set_phase(step, Phase::decode);
-        step.decode_tokens = batch;
-    } else if (name.find("EXTEND") != name.npos || name.find("PREFILL") != name.npos) {
-        set_phase(step, Phase::prefill);
-        step.prefill_tokens = number_after(name, "toks=").value_or(0);
-    }
-    return true;
 }
 
 bool read_word(std::string_view name, EngineStep& step) {
@@ -90,7 +36,17 @@ bool read_word(std::string_view name, EngineStep& step) {
 
 /// Whether that is what an engine calls a step.
 bool names_step(std::string_view name, EngineStep& step) {
-    return read_execute(name, step) || read_step(name, step) || read_word(name, step);
+    const std::optional<StepName> read = read_step_name(name);
+    if (!read) {
+        return read_word(name, step);
+    }
+    if (read->phase != Phase::none) {
+        set_phase(step, read->phase);
+    }
+    step.prefill_tokens = read->values.prefill_tokens;
+    step.decode_tokens = read->values.decode_tokens;
+    step.sequences = read->values.sequences;
+    return true;
 }
 
 struct StepRange {

@@ -10,6 +10,7 @@
 #include "import/rules/module_rules.hpp"
 #include "import/rules/regex.hpp"
 #include "import/rules/rules_file.hpp"
+#include "import/rules/step_name.hpp"
 
 namespace plumb::imported {
 namespace {
@@ -30,14 +31,15 @@ enum class Group : std::uint8_t {
     decode_sequences,
     sequences,
     kv_length,
+    engine,
     b,
     m,
     k,
     n
 };
 constexpr std::string_view group_words[] = {
-    "brick",     "module", "layer", "prefill", "decode", "prefill_sequences", "decode_sequences", "sequences",
-    "kv_length", "b",      "m",     "k",       "n"};
+    "brick",  "module", "layer", "prefill", "decode", "prefill_sequences", "decode_sequences", "sequences", "kv_length",
+    "engine", "b",      "m",     "k",       "n"};
 constexpr std::size_t groups = std::size(group_words);
 
 enum class Naming : std::uint8_t { fixed, by_text, by_module }; // how a brick is called
@@ -202,6 +204,11 @@ struct RangeRules::State : Rules {
     }
     /// Tokens and sequences of a step, and the phase that they make.
     void read_step(const RangeRule& rule, RangeLabel& label) const {
+        if (const std::optional<StepName> read = read_step_name(group(rule, Group::engine))) {
+            label.phase = read->phase;
+            label.step = read->values;
+            return;
+        }
         const auto of = [&](Group wanted) {
             return number(group(rule, wanted));
         };

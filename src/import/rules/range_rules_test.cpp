@@ -87,6 +87,16 @@ TEST(RangeRules, an_iteration_of_vllm_is_a_step_of_its_phase) {
     EXPECT_EQ(label_of("gpu_model_runner: forward").name, "gpu_model_runner: forward");
 }
 
+TEST(RangeRules, an_iteration_with_all_its_tokens_in_front_is_the_same_step) {
+    const RangeLabel mixed = label_of("execute_529_context_2(512)_generation_17(17)");
+    EXPECT_EQ(mixed.kind, RangeKind::step);
+    EXPECT_EQ(mixed.phase, Phase::mixed);
+    EXPECT_EQ(mixed.step.prefill_tokens, 512U);
+    const RangeLabel drafted = label_of("execute_context_0(0)_generation_8(24)");
+    EXPECT_EQ(drafted.step.decode_tokens, 24U);
+    EXPECT_EQ(drafted.step.sequences, 8U);
+}
+
 TEST(RangeRules, an_iteration_of_tensorrt_llm_is_one_name_whatever_its_number) {
     const RangeLabel label =
         label_of("[Executor] _forward_step 60000: 0 ctx reqs, 0 ctx tokens, 32 gen reqs", "TensorRT-LLM");
