@@ -288,6 +288,19 @@ TEST(Import, the_name_of_a_step_says_sequences_and_tokens_of_either_phase) {
     EXPECT_EQ(step_called("execute_8192_context_9(…)_generation_37(…)").prefill_tokens, 8192U - 37U);
 }
 
+TEST(Import, what_the_name_of_a_step_says_is_not_overruled) {
+    ImportOptions options;
+    options.phase = Phase::prefill;
+    options.tokens = 64;
+    const auto decode = step_called("step[DECODE bs=32]", options);
+    EXPECT_EQ(decode.phase, Phase::decode);
+    EXPECT_EQ(decode.decode_tokens, 32U);
+    EXPECT_EQ(decode.prefill_tokens, 0U);
+    const auto silent = step_called("execute_new_1_cached_3", options);
+    EXPECT_EQ(silent.phase, Phase::prefill);
+    EXPECT_EQ(silent.prefill_tokens, 64U);
+}
+
 // ---- what traces have that they should not
 
 /// A kernel of the planned form, with these texts as numbers.

@@ -535,10 +535,11 @@ class StepFinder {
             }
         }
         for (EngineStep& step : made_.steps) {
-            if (options_.phase) {
+            const bool named = step.evidence == StepEvidence::annotation && step.phase_known;
+            if (options_.phase && !named) {
                 set_phase(step, *options_.phase);
             }
-            if (options_.tokens) {
+            if (options_.tokens && step.prefill_tokens == 0 && step.decode_tokens == 0) {
                 (step.phase == Phase::prefill ? step.prefill_tokens : step.decode_tokens) = *options_.tokens;
             }
         }
