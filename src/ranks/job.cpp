@@ -48,6 +48,23 @@ std::uint64_t world_of(const std::vector<Rank>& ranks) {
     return most == said.end() ? 0 : most->first;
 }
 
+bool same_recording(const Rank& a, const Rank& b) {
+    const auto& id = a.metadata.recording_id;
+    return (id[0] | id[1]) != 0 && std::equal(std::begin(id), std::end(id), b.metadata.recording_id);
+}
+
+/// Of two that are one the indices: a copy would wait for itself. Both 0: each stands there once.
+std::pair<std::size_t, std::size_t> given_twice(const std::vector<Rank>& ranks) {
+    for (std::size_t i = 1; i < ranks.size(); ++i) {
+        for (std::size_t j = 0; j < i; ++j) {
+            if (same_recording(ranks[i], ranks[j])) {
+                return {j, i};
+            }
+        }
+    }
+    return {0, 0};
+}
+
 void number_ranks(Job& job) {
     std::vector<Rank> numbered;
     std::vector<std::string> silent;
@@ -106,6 +123,10 @@ void note_missing(Job& job) {
 } // namespace
 
 Result<Job> assemble(std::vector<Rank> ranks) {
+    if (const auto [first, second] = given_twice(ranks); second != 0) {
+        return Error{ErrorCode::invalid_argument,
+                     ranks[first].path + " and " + ranks[second].path + " are the same recording; name it once"};
+    }
     Job job;
     job.ranks = std::move(ranks);
     number_ranks(job);

@@ -49,6 +49,18 @@ TEST(Job, two_recordings_of_one_rank_are_an_error_that_names_both) {
     EXPECT_EQ(job.error().message, "two recordings are of rank 1: a.plumb and c.plumb; give one of them");
 }
 
+TEST(Job, one_recording_named_twice_is_an_error_whether_or_not_it_says_its_rank) {
+    for (const char* number : {"", "1"}) {
+        std::vector<Rank> ranks;
+        ranks.push_back(rank_of("a.plumb", number));
+        ranks.push_back(rank_of("copy.plumb", number));
+        ranks[0].metadata.recording_id[1] = ranks[1].metadata.recording_id[1] = 7;
+        const Result<Job> job = assemble(std::move(ranks));
+        ASSERT_FALSE(job.ok()) << number;
+        EXPECT_EQ(job.error().message, "a.plumb and copy.plumb are the same recording; name it once");
+    }
+}
+
 TEST(Job, a_rank_of_another_job_is_named_and_left_out) {
     std::vector<Rank> ranks;
     ranks.push_back(rank_of("a", "0", 2));
