@@ -494,11 +494,12 @@ void add_decode(CLI::App& root, int& exit_code) {
     app.add_option("model", arguments->model,
                    "GGUF file (plumb model show says what is in it); without it a small one is made once")
         ->type_name("FILE");
-    auto* random = app.add_option("--random-weights", arguments->random_shape,
-                                  "Instead of a file: a model of this shape (plumb model make), whose weights the cuda "
-                                  "device makes from --seed")
-                       ->check(shape_word())
-                       ->type_name("SHAPE");
+    auto* random =
+        app.add_option("--random-weights", arguments->random_shape,
+                       "With --backend cuda only, instead of a file: a model of this shape (plumb model make), "
+                       "whose weights the device makes from --seed")
+            ->check(shape_word())
+            ->type_name("SHAPE");
     app.add_option("--type", arguments->type, "Type of the matrices of --random-weights")
         ->check(type_word())
         ->needs(random)

@@ -206,8 +206,10 @@ class ComputeBackend {
     /// Before any prepare(): which matrices it makes on the device instead of copying them. Errors: unsupported.
     [[nodiscard]] virtual Status make_weights(RandomWeights weights) {
         (void)weights;
-        return Error{ErrorCode::unsupported, "only the cuda backend makes random weights on its device: leave "
-                                             "--random-weights out, or say --backend cuda"};
+        return Error{
+            ErrorCode::unsupported,
+            "only the cuda backend makes random weights on its device: say --backend cuda, or plumb model make --shape "
+            "SHAPE -o FILE and decode that file"};
     }
     /// From now on kernels write down when they run. Errors: unsupported, out_of_memory.
     [[nodiscard]] virtual Status stamp_kernels() {

@@ -471,6 +471,9 @@ class DecodeText(Case):
         self.assertEqual(json.loads(done.stdout)["schema"], "plumb.report/2")
         self.assertNotEqual(done.stderr, "")
 
+    def test_random_weights_on_the_cpu_come_from_a_file(self):
+        self.assert_bad_input(plumb("decode", "--random-weights", "test"), "say --backend cuda, or plumb model make --shape")
+
     def test_the_same_seed_says_the_same_and_each_way_to_choose_changes_it(self):
         def ids(*words):
             done = self.decode("-p", "abc", "--steps", 24, "--print-tokens", "--temperature", 1.5, *words)

@@ -180,8 +180,9 @@ TEST(UnwrittenModels, are_refused_by_a_backend_that_cannot_make_weights) {
     options.threads = test_threads();
     const Result<Decoder> decoder = Decoder::load(std::move(*model), options);
     ASSERT_FALSE(decoder.ok());
-    EXPECT_EQ(decoder.error().message, "only the cuda backend makes random weights on its device: leave "
-                                       "--random-weights out, or say --backend cuda");
+    EXPECT_EQ(decoder.error().message,
+              "only the cuda backend makes random weights on its device: say "
+              "--backend cuda, or plumb model make --shape SHAPE -o FILE and decode that file");
     MakeOptions packed;
     packed.type = Type::q8_0;
     EXPECT_FALSE(lay_out_model(*find_shape("test"), packed).ok());
