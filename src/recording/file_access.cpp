@@ -50,9 +50,10 @@ Error system_error(int code, const std::string& path, const std::string& done) {
     case EFBIG:
         return {ErrorCode::no_space,
                 what + "its disk, quota or size limit is full: free some space or bound the recording with max_size="};
+    case EROFS:
+        return {ErrorCode::permission, what + "its file system is read-only: choose a place you may write to"};
     case EACCES:
     case EPERM:
-    case EROFS:
         return {ErrorCode::permission, what + "permission denied: choose a place you may write to, or change its mode"};
     case ENOENT:
     case ENOTDIR:

@@ -12,6 +12,7 @@
 #include <csignal>
 
 #include "base/os.hpp"
+#include "recording/file_access.hpp"
 #include "recording/files_testing.hpp"
 
 namespace plumb::recording {
@@ -204,6 +205,13 @@ TEST(FileStore, an_unwritable_folder_is_a_permission_error) {
         tell(!writer.ok() && writer.error().code == ErrorCode::permission ? 'y' : 'n');
     });
     EXPECT_EQ(child.wait_for_word(), 'y');
+}
+
+TEST(FileStore, a_read_only_file_system_is_no_question_of_modes) {
+    const Error error = system_error(EROFS, "/rom/run.plumb", "created");
+    EXPECT_EQ(error.code, ErrorCode::permission);
+    EXPECT_EQ(error.message,
+              "/rom/run.plumb could not be created: its file system is read-only: choose a place you may write to");
 }
 
 TEST(FileStore, devices_pipes_and_folders_are_no_recordings) {
