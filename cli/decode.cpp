@@ -470,7 +470,11 @@ Status decode(const DecodeArguments& arguments) {
     if (config->on) {
         return print_report(arguments, profiler);
     }
-    fmt::print(stderr, "profiling is off: there is no report\n");
+    constexpr const char* no_report = "profiling is off: there is no report";
+    fmt::print(stderr, "{}\n", no_report);
+    if (arguments.json) {
+        say_error(no_report, true); // in place of the report
+    }
     return {};
 }
 

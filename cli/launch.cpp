@@ -123,7 +123,8 @@ Result<int> run_child(const std::vector<std::string>& command, const Environment
     child.store(0, std::memory_order_relaxed);
     restore_signals(before);
     if (reason != 0) {
-        return Error{ErrorCode::not_found, "cannot start " + command.front() + ": " + std::strerror(reason)};
+        return Error{reason == ENOENT ? ErrorCode::not_found : ErrorCode::permission,
+                     "cannot start " + command.front() + ": " + std::strerror(reason)};
     }
     return status;
 }

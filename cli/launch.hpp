@@ -13,8 +13,8 @@ namespace plumb::cli {
 
 using Environment = std::vector<std::pair<std::string, std::string>>; // what is set beside what is there
 
-/// Runs the command and waits for it; its status as waitpid() gives it. Error not_found, with one sentence, where the
-/// command cannot be started.
+/// Runs the command and waits for it; its status as waitpid() gives it. An error with one sentence where it cannot be
+/// started: not_found where there is none, else permission.
 Result<int> run_child(const std::vector<std::string>& command, const Environment& environment);
 
 /// What a shell would say the child's exit code is.

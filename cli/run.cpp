@@ -60,10 +60,6 @@ constexpr const char* what_is_known =
     "NVTX ranges are time of the host; share/plumb/nvtx.rules says what is a step, a layer or a brick, and so does the file\n"
     "that PLUMB_NVTX_RULES names.\n";
 
-constexpr const char* nothing_was_met =
-    "no engine was met: looked for llama.cpp and other engines over ggml in shared libraries (ggml_backend_load_all(), ggml_backend_sched_new()), for torch in Python 3.10 or later, for CUDA graphs of a libcudart that is a shared library, for onnxruntime (OrtGetApiBase(), called through a slot), for Vulkan, for OpenCL, and for NVTX ranges. "
-    "Try `plumb run --list` for what is known, and a build of the engine with shared libraries";
-
 /// What the processes of the command tell: one line each, in memory that they reach through /proc.
 class RunNotes {
   public:
@@ -127,6 +123,22 @@ plumb::Result<std::string> attach_library() {
                             "): build it where libzstd.a and libpcre2-8.a are at hand, and install both together"};
 }
 
+/// "": plumb's Python package is not installed beside the command.
+std::string python_folder() { return installed(folder_of_command(), PLUMB_PYTHON_FOLDERS, "plumb/_attach"); }
+
+std::string nothing_was_met() {
+    const bool torch = !python_folder().empty();
+    return std::string("no engine was met: looked for llama.cpp and other engines over ggml in shared libraries "
+                       "(ggml_backend_load_all(), ggml_backend_sched_new()), ") +
+           (torch ? "for torch in Python 3.10 or later, " : "") +
+           "for CUDA graphs of a libcudart that is a shared library, for onnxruntime (OrtGetApiBase(), called through "
+           "a slot), for Vulkan, for OpenCL, and for NVTX ranges. " +
+           (torch ? ""
+                  : "Not for torch: plumb's Python package does not lie where this plumb was installed; install "
+                    "python3-plumb, or unpack the whole archive. ") +
+           "Try `plumb run --list` for what is known, and a build of the engine with shared libraries";
+}
+
 std::string variable(const char* name) {
     const char* value = std::getenv(name);
     return value != nullptr ? value : "";
@@ -153,9 +165,10 @@ plumb::Result<std::string> spec(const RunArguments& arguments) {
     config->out = path.string(); // the command may change its folder
     const std::string folder = path.parent_path().string();
     if (folder.find('%') == folder.npos && ::access((folder + "/.").c_str(), W_OK | X_OK) != 0) {
-        return plumb::Error{plumb::ErrorCode::not_found, "no recording can be written to " + folder + ": " +
-                                                             std::strerror(errno) +
-                                                             "; make that folder, or name another one with -o"};
+        const int reason = errno;
+        return plumb::Error{plumb::ErrorCode::not_found,
+                            "no recording can be written to " + folder + ": " + std::strerror(reason) +
+                                (reason == ENOENT ? "; make that folder, or" : ";") + " name another one with -o"};
     }
     const plumb::Result<plumb::Config> again = plumb::Config::parse(config->spec());
     if (!again || again->out != config->out) {
@@ -185,7 +198,7 @@ void add_vulkan(Environment& made, const std::string& library, std::vector<std::
 
 /// Puts the folder of our sitecustomize.py before those that Python looks into.
 void add_python(Environment& made, std::vector<std::string>& remarks) {
-    const std::string folder = installed(folder_of_command(), PLUMB_PYTHON_FOLDERS, "plumb/_attach");
+    const std::string folder = python_folder();
     const std::string before = variable("PYTHONPATH");
     if (folder.find(':') != folder.npos) {
         remarks.push_back("PYTHONPATH is left alone: the path of plumb's Python package has a colon");
@@ -265,12 +278,20 @@ std::string recording_told(const std::string& told) {
     return path.string();
 }
 
+/// Where there is to be JSON, the sentence stands in place of the report too.
+void say_no_report(const std::string& sentence, bool json) {
+    std::cerr << "note  " << sentence << '\n';
+    if (json) {
+        say_error(sentence, true);
+    }
+}
+
 /// The report of one recording. Text goes to standard error: standard output is the command's.
 void print_run(const std::string& recording, const RunArguments& arguments) {
     (void)plumb::recover_recording(recording); // where its process was killed; else there is nothing to do
     const plumb::Result<plumb::Answer> answer = plumb::ask("report", {recording});
     if (!answer) {
-        std::cerr << "note  " << answer.error().message << '\n';
+        say_no_report(answer.error().message, arguments.json);
         return;
     }
     if (arguments.json) {
@@ -310,7 +331,7 @@ void print_all(const RunNotes& notes, const std::vector<std::string>& remarks, c
     std::transform(recordings.begin(), recordings.end(), recordings.begin(), recording_told);
     const std::string ranks = arguments.json ? "" : of_all_ranks(arguments.out);
     if (recordings.empty()) {
-        std::cerr << "note  " << nothing_was_met << '\n';
+        say_no_report(nothing_was_met(), arguments.json);
     } else if (!ranks.empty()) {
         print_ranks(recordings, ranks);
     } else {
@@ -340,7 +361,7 @@ int run_command(const std::vector<std::string>& command, const RunArguments& arg
     const plumb::Result<int> status = run_child(command, *environment);
     if (!status) {
         say_error(status.error().message, arguments.json);
-        return 127; // as a shell does
+        return status.error().code == plumb::ErrorCode::not_found ? 127 : 126; // as a shell does
     }
     print_all(notes, remarks, arguments);
     std::cout.flush();

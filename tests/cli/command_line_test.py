@@ -8,9 +8,12 @@ import csv
 import io
 import json
 import os
+import pathlib
 import random
 import select
+import shutil
 import subprocess
+import unittest
 
 import trace_reader
 from shell import (Case, ENVIRONMENT, FOLDER, HANG, HOSTILE, PLUMB, SOURCE, check_recording, graph_recording, kineto_trace,
@@ -434,6 +437,58 @@ class OneSource(Case):
         self.assertEqual(self.complete("report", "x.plumb", "--lay"), ["--layers"])
 
 
+class Run(Case):
+    """plumb run, of a command in which there is no engine."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.library = PLUMB.parent.parent / "lib" / "libplumb-attach.so"
+        if not cls.library.exists():
+            raise unittest.SkipTest("built without the attach library")
+
+    def run_plumb(self, *words, of=PLUMB):
+        return subprocess.run([of, "run", *words], capture_output=True, text=True, env=ENVIRONMENT, timeout=HANG, cwd=FOLDER)
+
+    def installed(self, name):
+        """The command and its attach library, as they lie where they were installed."""
+        root = FOLDER / name
+        (root / "bin").mkdir(parents=True)
+        (root / "lib").mkdir()
+        shutil.copy(PLUMB, root / "bin")
+        os.symlink(self.library, root / "lib" / "libplumb-attach.so")
+        return root
+
+    def test_without_a_recording_json_says_why_and_the_command_has_its_exit_code(self):
+        for command, code in (("true", 0), ("false", 1)):
+            done = self.run_plumb("--json", "--", command)
+            self.assertEqual(done.returncode, code)
+            why = json.loads(done.stdout)["error"]
+            self.assertIn("no engine was met", why)
+            self.assertEqual(done.stderr, f"note  {why}\n")
+
+    def test_torch_was_not_looked_for_where_the_python_package_is_not_there(self):
+        root = self.installed("alone")
+        said = self.run_plumb("--", "true", of=root / "bin" / "plumb").stderr
+        self.assertNotIn("for torch in Python", said)
+        self.assertIn("Not for torch: plumb's Python package does not lie where this plumb was installed; install python3-plumb",
+                      said)
+        (root / "lib" / "python3" / "dist-packages" / "plumb" / "_attach").mkdir(parents=True)
+        said = self.run_plumb("--", "true", of=root / "bin" / "plumb").stderr
+        self.assertIn("for torch in Python 3.10 or later", said)
+        self.assertNotIn("Not for torch", said)
+
+    def test_what_cannot_be_started_has_the_exit_codes_of_a_shell(self):
+        for command, code in (("/no/such/program", 127), (FOLDER, 126)):
+            done = self.run_plumb("--", command)
+            self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)
+            self.assertRegex(done.stderr, r"\Aerror: cannot start [^\n]+\n\Z")
+
+    def test_only_a_folder_that_is_missing_is_to_be_made(self):
+        self.assert_bad_input(self.run_plumb("-o", FOLDER / "no" / "run.plumb", "--", "true"), "; make that folder, or name")
+        self.assert_bad_input(self.run_plumb("-o", pathlib.Path(os.devnull) / "run.plumb", "--", "true"),
+                              "Not a directory; name another one with -o")
+
+
 class DecodeText(Case):
     """Text in, text out, with the tokenizer of the model's file."""
 
@@ -470,6 +525,11 @@ class DecodeText(Case):
         done = self.decode("-p", "a", "--steps", 2, "--json")
         self.assertEqual(json.loads(done.stdout)["schema"], "plumb.report/2")
         self.assertNotEqual(done.stderr, "")
+
+    def test_without_a_profiler_json_says_that_there_is_no_report(self):
+        done = self.decode("-p", "a", "--steps", 2, "--json", "--no-profile")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout), {"error": "profiling is off: there is no report"})
 
     def test_random_weights_on_the_cpu_come_from_a_file(self):
         self.assert_bad_input(plumb("decode", "--random-weights", "test"), "say --backend cuda, or plumb model make --shape")
