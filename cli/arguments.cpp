@@ -2,7 +2,9 @@
 #include "cli/arguments.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstring>
 #include <iostream>
 
@@ -53,7 +55,9 @@ std::string unknown_word(const CLI::App& root) {
     }
     const std::string word = left.front().substr(0, left.front().find('='));
     if (word.size() > 1 && word[0] == '-') {
-        return with_hint(path_of(app) + " has no option " + word, nearest(word, option_names(app)), app);
+        // One letter is as near as any other.
+        const std::string near = word.size() == 2 ? std::string() : nearest(word, option_names(app));
+        return with_hint(path_of(app) + " has no option " + word, near, app);
     }
     const std::vector<std::string> commands = command_names(app);
     if (!commands.empty()) {
@@ -98,6 +102,20 @@ std::string wrong_value(const CLI::App& root, const std::string& said) {
     return with_hint(path_of(app) + ": " + said, {}, app);
 }
 
+/// "Could not convert: --warmup = 1e3".
+std::string wrong_number(const CLI::App& app, const std::string& said) {
+    for (const CLI::Option* option : visible_options(app)) {
+        const std::string before = "Could not convert: " + option->get_name() + " = ";
+        if (said.starts_with(before)) {
+            const std::string type = option->get_type_name();
+            return path_of(app) + ": " + option->get_name() + " takes a " +
+                   (type.find("INT") == type.npos ? "number" : "whole number") + ", not \"" +
+                   said.substr(before.size()) + '"';
+        }
+    }
+    return with_hint(path_of(app) + ": " + said, {}, app);
+}
+
 std::string missing_word(const CLI::App& root, const std::string& said) {
     const CLI::App& app = reached(root);
     const std::vector<std::string> commands = command_names(app);
@@ -119,20 +137,29 @@ std::string sentence_of(const CLI::App& root, const CLI::ParseError& error) {
     if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
         return missing_word(root, error.what());
     }
+    if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
+        return wrong_number(app, error.what());
+    }
     return with_hint(path_of(app) + ": " + error.what(), {}, app);
 }
 
-/// The library reads "-1" for a whole number from 0 on as the largest one.
-void refuse_negative_numbers(CLI::App& app) {
+/// The library reads "-1" for a whole number from 0 on as the largest one, and so what is larger than that.
+std::string no_other_number(const std::string& word) {
+    std::uint64_t value = 0;
+    const auto read = std::from_chars(word.data(), word.data() + word.size(), value);
+    return word.starts_with("-")                       ? word + " is no whole number from 0 on"
+           : read.ec == std::errc::result_out_of_range ? word + " is larger than 18446744073709551615"
+                                                       : std::string();
+}
+
+void refuse_other_numbers(CLI::App& app) {
     for (CLI::Option* option : app.get_options()) {
         if (option->get_type_name().starts_with("UINT")) {
-            option->check([](const std::string& word) {
-                return word.starts_with("-") ? word + " is no whole number from 0 on" : std::string();
-            });
+            option->check(no_other_number);
         }
     }
     for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
-        refuse_negative_numbers(*command);
+        refuse_other_numbers(*command);
     }
 }
 
@@ -226,7 +253,7 @@ int run(CLI::App& root, int argc, const char* const* argv, const int& exit_code)
         std::cerr << root.help();
         return exit_bad_input;
     }
-    refuse_negative_numbers(root);
+    refuse_other_numbers(root);
     try {
         const std::vector<const char*> words = without_separator(argc, argv);
         root.parse(static_cast<int>(words.size()), words.data());

@@ -162,6 +162,19 @@ void compare_keys(const std::vector<RunFigures>& base, const std::vector<RunFigu
     }
 }
 
+std::string unknown_field(const std::vector<std::string>& ignored, const Comparison& compared) {
+    for (const std::string& field : ignored) {
+        const auto is_differing = [&field](const KeyDifference& difference) {
+            return difference.field == field;
+        };
+        if (!shapes_the_run(field) && value_in(compared.key, field) == absent &&
+            std::none_of(compared.differences.begin(), compared.differences.end(), is_differing)) {
+            return field;
+        }
+    }
+    return {};
+}
+
 KeyFields conditions_of(const RunFigures& run) {
     KeyFields conditions;
     for (const auto* fields : {&run.identity, &run.description}) {

@@ -21,6 +21,9 @@ using KeyFields = std::vector<std::pair<std::string, std::string>>;
 void compare_keys(const std::vector<RunFigures>& base, const std::vector<RunFigures>& changed,
                   const std::vector<std::string>& ignored, Comparison& out);
 
+/// Of these the first that no run has, and that none would have elsewhere; "": each may differ.
+[[nodiscard]] std::string unknown_field(const std::vector<std::string>& ignored, const Comparison& compared);
+
 /// Clocks, throttling and the like: shown, never compared.
 [[nodiscard]] KeyFields conditions_of(const RunFigures& run);
 

@@ -16,6 +16,9 @@ namespace plumb::page {
 /// The phases that steps have.
 inline constexpr const char* step_phases[] = {"decode", "prefill", "mixed"};
 
+/// "mean, p50 or p90".
+[[nodiscard]] std::string listed(Words words);
+
 /// What a description may add to an option.
 struct Hints {
     const char* value = "";
@@ -110,7 +113,8 @@ class OptionReader {
             into = true;
         } else if constexpr (Worded<T>) {
             const std::optional<T> value = value_of<T>(text);
-            value ? void(into = *value) : refuse(name, text, "one of its words");
+            value ? void(into = *value)
+                  : refuse(name, text, listed(hints.choices.empty() ? words_of(T{}) : hints.choices));
         } else if constexpr (std::is_arithmetic_v<T>) {
             const char* end = text.data() + text.size();
             const auto [stop, error] = std::from_chars(text.data(), end, into);

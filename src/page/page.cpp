@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "page/page.hpp"
 
+#include "page/options.hpp"
+
 #include <array>
 #include <cmath>
 #include <iterator>
@@ -61,6 +63,16 @@ void append(std::string& out, const TableBlock& block, bool color) {
 void append(std::string& out, const Verbatim& block, bool) { out += block.text; }
 
 } // namespace
+
+std::string listed(Words words) {
+    std::string all;
+    for (const char* word : words) {
+        if (*word != '\0') {
+            all += (all.empty() ? "" : word == words.back() ? " or " : ", ") + std::string(word);
+        }
+    }
+    return all;
+}
 
 std::string figure_text(const Figure& figure, double unit, int decimals) {
     if (!figure.value) {

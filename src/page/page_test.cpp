@@ -137,6 +137,14 @@ TEST(Describe, one_description_reads_the_options) {
     }
 }
 
+TEST(Describe, a_word_that_is_none_is_refused_with_those_that_are) {
+    Wish wish;
+    const OptionValues values{{"colour", "blue"}};
+    page::OptionReader reader(values);
+    describe(reader, wish);
+    EXPECT_EQ(reader.status().error().message, "the option colour takes red or green, not \"blue\"");
+}
+
 TEST(Page, reasons_stand_at_the_foot_each_once_with_what_had_it_first) {
     page::Page page;
     page::TextTable table({"brick"}, {"us"});

@@ -190,6 +190,9 @@ class Compare(Case):
         self.assert_bad_input(self.compare(self.runs[0], FOLDER / "none.plumb"), "none.plumb")
         self.assert_bad_input(self.compare(self.runs[0], self.runs[1], "--gate", "step.p50=5%"), "for example")
         self.assert_bad_input(self.compare(self.runs[0], self.runs[0]), "same run")
+        self.assert_bad_input(self.compare(self.runs[0], self.runs[1], "--ignore-key", "nonsense"),
+                              'no run has the field "nonsense"', "decode.tokens_per_step")
+        self.assertEqual(self.compare(self.runs[0], self.runs[1], "--ignore-key", "driver", "cpu").returncode, 3)
         self.assert_bad_input(self.compare("--history", FOLDER / "nowhere"), "nowhere")
         self.assert_bad_input(self.compare(self.runs[0], self.runs[1], "--same", "0"), "SAME")
 

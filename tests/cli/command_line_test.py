@@ -56,6 +56,18 @@ class Arguments(Case):
             self.assert_bad_input(plumb(*words, "-1"), "-1 is no whole number")
             self.assert_bad_input(plumb(*words[:2], words[2] + "=-1"), "-1 is no whole number")
 
+    def test_a_number_that_is_none_is_refused_with_what_is_one(self):
+        self.assert_bad_input(plumb("report", "x", "--warmup", "1e3"), '--warmup takes a whole number, not "1e3"')
+        self.assert_bad_input(plumb("steps", "x", "--slowest", "1.5"), "1.5 not in range 0 to 1000")
+        self.assert_bad_input(plumb("check", "x", "--coverage", "abc"), '--coverage takes a number, not "abc"')
+        self.assert_bad_input(plumb("report", "x", "--warmup", "9" * 20), "9" * 20 + " is larger than 18446744073709551615")
+
+    def test_one_mistyped_letter_has_no_nearest_one(self):
+        self.assert_bad_input(plumb("run", "-x"), "no option -x; see plumb run --help")
+
+    def test_a_wrong_word_inside_an_option_names_the_right_ones(self):
+        self.assert_bad_input(plumb("report", recording(), "--with", "layers:metric=foo"), "p50", "mean", 'not "foo"')
+
     def test_commands_below_a_command_are_treated_alike(self):
         if "model" not in plumb("--help").stdout:
             self.skipTest("built without the decoder")

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "analysis/compare_gate.hpp"
+#include "analysis/compare_key.hpp"
 #include "answers/answer.hpp"
 #include "numerics/diverge.hpp"
 #include "recording/recorded_run.hpp"
@@ -164,6 +165,17 @@ Result<Comparison> compare_recordings(const std::vector<std::string>& base, cons
         return after.error();
     }
     Comparison comparison = analysis::compare_runs(*before, *after, gates, options);
+    if (const std::string field = analysis::unknown_field(options.ignored_fields, comparison); !field.empty()) {
+        std::string fields;
+        for (const auto& [name, value] : comparison.key) {
+            fields += (fields.empty() ? "" : ", ") + name;
+        }
+        for (const KeyDifference& difference : comparison.differences) {
+            fields += ", " + difference.field;
+        }
+        return Error{ErrorCode::invalid_argument,
+                     "no run has the field \"" + field + "\" that --ignore-key names; they have " + fields};
+    }
     for (GateResult& gate : comparison.gates) {
         if (gate.gate.fingerprint && comparison.comparable && !comparison.one_step) {
             judge_fingerprints(base, changed, gate);
