@@ -109,7 +109,7 @@ Result<std::set<std::uint32_t>> tracks_of(const std::vector<recording::TrackInfo
         }
         if (!known && !named) {
             return Error{ErrorCode::invalid_argument,
-                         "there is no track \"" + text + "\"; there are " + track_list(tracks)};
+                         "there is no track \"" + text + "\"; take one of " + track_list(tracks)};
         }
     }
     return found;

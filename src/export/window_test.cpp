@@ -287,7 +287,7 @@ TEST(Window, tracks_are_named_by_number_or_by_a_part_of_their_name) {
     std::ostringstream out;
     const auto said = export_recording(run.path(), "jsonl", out, window);
     ASSERT_FALSE(said.ok());
-    EXPECT_EQ(said.error().message, "there is no track \"strom\"; there are 1 (main), 2 (helper), 3 (stream 7)");
+    EXPECT_EQ(said.error().message, "there is no track \"strom\"; take one of 1 (main), 2 (helper), 3 (stream 7)");
 }
 
 TEST(Window, the_slowest_steps_are_decode_steps_behind_the_warm_up) {

@@ -386,8 +386,13 @@ TEST(ImportAnomalies, negative_and_absurd_durations_are_refused_and_counted) {
     const Imported made = import_text(
         events({kernel("10", "5"), kernel("20", "-5"), kernel("30", "7447190400000000"), kernel("40", "1")}));
     EXPECT_EQ(made.read.ops.size(), 2U);
-    EXPECT_EQ(note_with(made.run, "negative"), "1 operation: have a negative duration and are left out");
+    EXPECT_EQ(note_with(made.run, "negative"), "1 operation: had a negative duration, left out");
     EXPECT_NE(note_with(made.run, "cannot be"), "");
+}
+
+TEST(ImportAnomalies, a_number_too_large_for_a_time_is_not_said_to_be_none) {
+    const Imported made = import_text(events({kernel("10", "5"), kernel("20", "1e30")}));
+    EXPECT_EQ(note_with(made.run, "left out"), "1 operation: had a time that is no number or beyond 63 bits, left out");
 }
 
 TEST(ImportAnomalies, an_operation_a_year_away_is_refused) {
@@ -399,8 +404,8 @@ TEST(ImportAnomalies, an_operation_a_year_away_is_refused) {
 TEST(ImportAnomalies, operations_of_no_time_and_overlaps_are_kept_and_counted) {
     const Imported made = import_text(events({kernel("10", "5"), kernel("14", "5"), kernel("30", "0")}));
     EXPECT_EQ(made.read.ops.size(), 3U);
-    EXPECT_NE(note_with(made.run, "take no time"), "");
-    EXPECT_NE(note_with(made.run, "begin before the one before"), "");
+    EXPECT_NE(note_with(made.run, "took no time"), "");
+    EXPECT_NE(note_with(made.run, "began before the one before"), "");
 }
 
 TEST(ImportAnomalies, an_end_beyond_what_ran_after_it_is_cut) {
@@ -413,7 +418,7 @@ TEST(ImportAnomalies, an_end_beyond_what_ran_after_it_is_cut) {
 TEST(ImportAnomalies, doubles_count_once_and_the_unsorted_are_sorted) {
     const Imported made = import_text(events({kernel("30", "5"), kernel("10", "5"), kernel("30", "5")}));
     EXPECT_EQ(made.read.ops.size(), 2U);
-    EXPECT_NE(note_with(made.run, "stand there twice"), "");
+    EXPECT_NE(note_with(made.run, "1 operation: stood there twice, counted once"), "");
     EXPECT_NE(note_with(made.run, "behind a later one"), "");
 }
 
@@ -485,7 +490,7 @@ TEST(ImportAnomalies, operations_without_launch_lie_outside_of_steps) {
     }());
     planned.calls.erase(planned.calls.begin(), planned.calls.begin() + 5);
     const Imported made = import_text(as_kineto(planned));
-    EXPECT_EQ(note_with(made.run, "no launch"), "5 operations: have no launch in the trace");
+    EXPECT_EQ(note_with(made.run, "no launch"), "5 operations: had no launch in the trace");
     EXPECT_EQ(note_with(made.run, "no step"), "5 operations belong to no step");
 }
 
@@ -586,7 +591,7 @@ TEST_F(PublicTraces, kernels_of_both_processes_of_nsys_are_counted_apart) {
 TEST_F(PublicTraces, a_window_begins_within_a_step) {
     const ImportedRun made = import("qwen1.5_0.5b/h100.json.gz").at(0);
     EXPECT_EQ(made.operations, 1707U);
-    EXPECT_EQ(note_with(made, "no launch"), "509 operations: have no launch in the trace");
+    EXPECT_EQ(note_with(made, "no launch"), "509 operations: had no launch in the trace");
 }
 
 TEST_F(PublicTraces, rpd_gives_prefills_and_replays) {

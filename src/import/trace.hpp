@@ -40,7 +40,7 @@ enum class Anomaly : std::uint8_t {
     before_launch, // begins before the call that launched it
 };
 inline constexpr std::size_t anomalies = 15;
-/// In plain words, for "7 operations ".
+/// In plain words, for "7 operations: " and for "1 operation: ".
 const char* anomaly_words(Anomaly anomaly);
 
 inline constexpr std::int64_t abut_ns = 2; // between operations: none

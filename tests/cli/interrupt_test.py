@@ -185,7 +185,7 @@ class Imports(Case):
         self.assertEqual(self.left(), [f"imported-{rank}.plumb" for rank in range(3)])
         lines = done.stdout.splitlines()
         self.assertEqual(lines.count("note  times are multiples of 1000 ns"), 1)
-        self.assertIn("note  imported-0.plumb, imported-1.plumb: 3 operations: have no launch in the trace; with other figures: "
+        self.assertIn("note  imported-0.plumb, imported-1.plumb: 3 operations: had no launch in the trace; with other figures: "
                       "imported-2.plumb", lines)
         self.assertEqual(len(lines), len(set(lines)))
         skipped = [line for line in lines if line.startswith("skipped  ")]

@@ -108,8 +108,9 @@ void add_causes(const FoundInPhase& found, Finding& finding) {
         finding.evidence.push_back(
             us_per_step("plumb wall", thread.name + ", blocked", per_step(found, thread.blocked_ns)));
     }
-    finding.evidence.push_back({"plumb wall", "involuntary switches of the process", causes.involuntary_switches, ""});
-    finding.evidence.push_back({"plumb wall", "major page faults of the process", causes.major_faults, ""});
+    finding.evidence.push_back(
+        {"plumb wall", "involuntary switches of the process, estimated", causes.involuntary_switches, ""});
+    finding.evidence.push_back({"plumb wall", "major page faults of the process, estimated", causes.major_faults, ""});
 }
 
 void find_off_cpu(FoundInPhase& found, const WallLane& lane) {

@@ -221,7 +221,9 @@ void add_reasons(Page& page, const PhaseRows& phase, const FigureCells& cells) {
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
     std::string line = "n/a  " + std::string(cells.column->heading) + ": " + printable(most->first, 200);
     if (most->second < rows) {
-        line += "; " + grouped(rows - most->second) + " more rows for reasons like it (all of them with --json)";
+        line += "; " + grouped(rows - most->second) +
+                (rows - most->second == 1 ? " more row for a reason" : " more rows for reasons") +
+                " like it (all of them with --json)";
     } else if (rows > 1) {
         line += " (" + grouped(rows) + " rows)";
     }

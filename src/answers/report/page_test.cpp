@@ -74,6 +74,14 @@ unattributed             -        -        -          0.21      0.4      -      
     EXPECT_TRUE(contains(text, "\ncounters  2.50 instructions per cycle")) << text;
 }
 
+TEST(TextReport, one_row_without_a_figure_for_a_reason_of_its_own_is_one_row) {
+    Report report = only_decode(healthy_report());
+    report.bricks[1].gigabytes_per_second = missing("no samples");
+    EXPECT_TRUE(contains(render_text(report), "; 1 more row for a reason like it (all of them with --json)\n"));
+    report.bricks[2].gigabytes_per_second = missing("too few samples");
+    EXPECT_TRUE(contains(render_text(report), "; 2 more rows for reasons like it (all of them with --json)\n"));
+}
+
 TEST(TextReport, T7_a_note_by_the_user_is_labelled_as_one_and_is_no_figure) {
     const std::string text = render_text(peaks_report());
     EXPECT_TRUE(contains(text, "\nnote by the user  zero-copy weights\n")) << text;

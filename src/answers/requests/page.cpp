@@ -66,8 +66,8 @@ void add_waits(Page& page, const RequestsReport& report) {
 
 page::Page page_of(const RequestsReport& report, const TextOptions&) {
     Page page;
-    page.line(grouped(report.requests) + " requests, " + grouped(report.ended) + " ended, " + grouped(report.cut) +
-                  " without an end, " + grouped(report.traced) + " with a trace id",
+    page.line(grouped(report.requests) + (report.requests == 1 ? " request, " : " requests, ") + grouped(report.ended) +
+                  " ended, " + grouped(report.cut) + " without an end, " + grouped(report.traced) + " with a trace id",
               Tone::heading);
     page.blank();
     add_times(page, report);

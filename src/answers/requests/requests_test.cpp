@@ -164,6 +164,15 @@ TEST(Requests, chunks_of_threads_in_another_order_give_the_same_answer) {
     }
 }
 
+TEST(Requests, one_is_one_request) {
+    Tape tape;
+    tape.track(engine_thread);
+    tape.request(engine_thread, 11, RequestMark::queue, 0);
+    step(tape, 1, Phase::prefill, 0, 100 * us, 1, {11});
+    const std::string text = answers::said_of(requests_answer(), tape).text;
+    EXPECT_EQ(text.rfind("1 request, 0 ended", 0), 0U) << text;
+}
+
 TEST(Requests, a_recording_without_any_says_how_to_mark_them) {
     Tape tape;
     tape.track(engine_thread);

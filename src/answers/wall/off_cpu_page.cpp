@@ -43,7 +43,7 @@ void add_off_cpu(Page& page, const WallPhase& phase) {
     page.line("process  " + count(causes.voluntary_switches) + " voluntary and " + count(causes.involuntary_switches) +
                   " involuntary switches, " + count(causes.minor_faults) + " minor and " + count(causes.major_faults) +
                   " major page faults; stolen from the machine " + figure_text(causes.stolen_ns, 1e6, 1) + " ms, in " +
-                  grouped(causes.intervals) + " samples",
+                  grouped(causes.intervals) + (causes.intervals == 1 ? " sample" : " samples"),
               Tone::faint);
     page.reason("why off the CPU", causes.run_queue_ns);
     page.reason("stolen", causes.stolen_ns);

@@ -105,6 +105,17 @@ TEST(WallText, shows_every_part_of_busy_and_idle_per_step) {
     EXPECT_FALSE(contains(text, "\x1b"));
 }
 
+TEST(WallText, one_sample_is_one) {
+    WallReport report = sample_wall();
+    OffCpuCauses causes;
+    causes.covered_ns = 1e6;
+    causes.intervals = 1;
+    report.phases[0].off_cpu = causes;
+    EXPECT_TRUE(contains(render_text(report), " ms, in 1 sample\n"));
+    report.phases[0].off_cpu->intervals = 2;
+    EXPECT_TRUE(contains(render_text(report), " ms, in 2 samples\n"));
+}
+
 TEST(WallText, what_is_absent_says_why) {
     WallReport report = sample_wall();
     WallIdle& idle = report.phases[0].lanes[1].idle;
