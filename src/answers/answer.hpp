@@ -66,6 +66,9 @@ struct Entry {
 [[nodiscard]] Result<std::string> json_schema(std::string_view schema);
 [[nodiscard]] std::string json_reference();
 
+/// Error: a value that the answer has no option for, with those that it has; two that exclude each other.
+[[nodiscard]] Status check_options(const AnswerInfo& info, const OptionValues& values);
+
 /// The one file of most answers.
 [[nodiscard]] inline std::vector<AnswerFile> one_recording() {
     return {{"recording", "Recording (.plumb); of a finished, killed or running process"}};

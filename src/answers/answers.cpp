@@ -17,24 +17,6 @@ std::string joined(const std::vector<std::string>& words) {
     return out;
 }
 
-Status check_options(const AnswerInfo& info, const OptionValues& values) {
-    for (const auto& value : values) {
-        const std::string& name = value.first;
-        const auto known = std::find_if(info.options.begin(), info.options.end(),
-                                        [&](const AnswerOption& option) { return option.name == name; });
-        if (known != info.options.end()) {
-            continue;
-        }
-        std::vector<std::string> names;
-        for (const AnswerOption& option : info.options) {
-            names.push_back(option.name);
-        }
-        return Error{ErrorCode::invalid_argument,
-                     info.name + " has no option \"" + name + "\"; it has " + (names.empty() ? "none" : joined(names))};
-    }
-    return {};
-}
-
 Status check_files(const AnswerInfo& info, std::size_t count) {
     std::size_t least = 0;
     bool several = false;
@@ -51,6 +33,27 @@ Status check_files(const AnswerInfo& info, std::size_t count) {
 }
 
 } // namespace
+
+Status check_options(const AnswerInfo& info, const OptionValues& values) {
+    for (const auto& [name, text] : values) {
+        const auto known = std::find_if(info.options.begin(), info.options.end(),
+                                        [name = name](const AnswerOption& option) { return option.name == name; });
+        if (known == info.options.end()) {
+            std::vector<std::string> names;
+            for (const AnswerOption& option : info.options) {
+                names.push_back(option.name);
+            }
+            return Error{ErrorCode::invalid_argument, info.name + " has no option \"" + name + "\"; it has " +
+                                                          (names.empty() ? "none" : joined(names))};
+        }
+        for (const auto& [other, ignored] : values) {
+            if (std::find(known->excludes.begin(), known->excludes.end(), other) != known->excludes.end()) {
+                return Error{ErrorCode::invalid_argument, info.name + " takes " + name + " or " + other + ", not both"};
+            }
+        }
+    }
+    return {};
+}
 
 const std::vector<AnswerInfo>& known_answers() {
     static const std::vector<AnswerInfo> all = [] {

@@ -65,6 +65,8 @@ TEST(Answers, what_cannot_be_asked_is_refused_with_what_can) {
     EXPECT_NE(ask("layers", {"a.plumb"}, {{"metrik", "p50"}}).error().message.find("metric, phase"), std::string::npos);
     EXPECT_EQ(ask("layers", {}).error().code, ErrorCode::invalid_argument);
     EXPECT_EQ(ask("layers", {"a.plumb", "b.plumb"}).error().code, ErrorCode::invalid_argument);
+    EXPECT_EQ(ask("timeline", {"a.plumb"}, {{"slowest", "2"}, {"step", "3"}}).error().message,
+              "timeline takes step or slowest, not both");
     EXPECT_EQ(ask("layers", {"missing.plumb"}).error().code, ErrorCode::not_found);
     EXPECT_NE(json_schema("plumb.layers/9").error().message.find("plumb.layers/2"), std::string::npos);
 }

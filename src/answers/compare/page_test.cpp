@@ -129,12 +129,13 @@ TEST(CompareSides, what_is_neither_two_runs_nor_two_sides_nor_a_folder_is_refuse
                                                                         {{"a.plumb", "b.plumb", "c.plumb"}, {}},
                                                                         {{}, base},
                                                                         {{"a.plumb", "b.plumb"}, base},
-                                                                        {{"a.plumb", "b.plumb"}, folder},
-                                                                        {{}, {{"history", "."}, {"gate", "x"}}}}) {
+                                                                        {{"a.plumb", "b.plumb"}, folder}}) {
         const Result<Answer> answer = ask("compare", files, values);
         ASSERT_FALSE(answer.ok());
         EXPECT_TRUE(contains(answer.error().message, "say what to compare")) << answer.error().message;
     }
+    EXPECT_EQ(ask("compare", {}, {{"history", "."}, {"gate", "x"}}).error().message,
+              "compare takes history or gate, not both");
 }
 
 } // namespace

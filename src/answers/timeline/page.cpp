@@ -48,6 +48,14 @@ std::string bar(const std::vector<double>& busy) {
     return line;
 }
 
+/// The slowest by its period may be a short step that something was waited for.
+std::string chosen_by(const TimelineStep& step) {
+    return step.choice == TimelineChoice::asked    ? ""
+           : step.choice == TimelineChoice::median ? ", the median by length"
+           : step.place == 1                       ? ", the slowest by period"
+                             : ", number " + std::to_string(step.place) + " of the slowest by period";
+}
+
 } // namespace
 
 Page page_of(const TimelineReport& report, const TextOptions& options) {
@@ -58,11 +66,10 @@ Page page_of(const TimelineReport& report, const TextOptions& options) {
         if (&step != &report.steps.front()) {
             page.blank();
         }
-        page.line(
-            "step " + std::to_string(step.step) + ", " + word_of(step.phase) +
-                (step.choice == TimelineChoice::asked ? "" : std::string(", the ") + word_of(step.choice) + " one") +
-                ": " + fixed(step.span_ns / 1e6, 3) + " ms, critical path " + fixed(step.path_ns / 1e6, 3) + " ms",
-            Tone::heading);
+        page.line("step " + std::to_string(step.step) + ", " + word_of(step.phase) + chosen_by(step), Tone::heading);
+        page.line("period " + fixed(step.period_ns / 1e6, 3) + " ms, " + fixed(step.before_ns / 1e6, 3) +
+                  " ms of it before the step began; length " + fixed(step.span_ns / 1e6, 3) + " ms, critical path " +
+                  fixed(step.path_ns / 1e6, 3) + " ms");
         const auto busy = columns_of(step, room);
         for (std::size_t lane = 0; lane < step.lanes.size(); ++lane) {
             const TimelineLane& of = step.lanes[lane];

@@ -152,6 +152,7 @@ namespace {
 
 struct ChosenStep {
     TimelineChoice choice;
+    std::uint32_t place;
     bool extra; // nothing is missing without it
     const analysis::PathReader* path;
 };
@@ -186,7 +187,11 @@ Result<TimelineReport> take(const std::vector<ChosenStep>& readers) {
         if (!path.ok()) {
             return path.error();
         }
-        report.steps.push_back(timeline_of(*path, (*found)[i].choice, shares[i]));
+        TimelineStep& made = report.steps.emplace_back(timeline_of(*path, (*found)[i].choice, shares[i]));
+        const resolve::ResolvedStep& step = (*found)[i].path->step().step;
+        made.place = (*found)[i].place;
+        made.period_ns = static_cast<double>(step.end_ns - step.period_begin_ns);
+        made.before_ns = static_cast<double>(std::max<std::int64_t>(step.begin_ns - step.period_begin_ns, 0));
     }
     return report;
 }
@@ -198,7 +203,8 @@ Result<answers::Pending<TimelineReport>> begin(answers::Reading& reading, const 
         path.step = options.step;
         path.slowest = slowest;
         path.phase = phase;
-        readers.push_back({choice, phase.has_value(), &reading.join<analysis::PathReader>(reading.facts(), path)});
+        readers.push_back(
+            {choice, slowest, phase.has_value(), &reading.join<analysis::PathReader>(reading.facts(), path)});
     };
     if (options.step) {
         join(TimelineChoice::asked);

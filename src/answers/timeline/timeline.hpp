@@ -24,9 +24,10 @@ struct TimelineOptions {
 
 template <class V>
 void describe(V& v, TimelineOptions& o) {
-    v("step", o.step, "Number of the step (default: the decode step of median length, and the slowest)");
-    v("slowest", o.slowest, "So many of the slowest steps of each phase, instead of the slowest decode step",
-      {.most = 20});
+    v("step", o.step, "Number of the step (default: the decode step of median length, and that of the longest period)",
+      {.excludes = "slowest"});
+    v("slowest", o.slowest,
+      "So many of the slowest steps of each phase, by their periods, instead of the slowest decode step", {.most = 20});
 }
 
 struct TimelineLane {
@@ -49,6 +50,8 @@ struct TimelineStep {
     TimelineChoice choice = TimelineChoice::asked;
     std::uint64_t step = 0;
     Phase phase = Phase::none;
+    std::uint32_t place = 0; // of the slowest: 1, 2, ...
+    double period_ns = 0, before_ns = 0;
     double span_ns = 0, path_ns = 0;
     std::vector<std::string> names;
     std::vector<TimelineLane> lanes;
@@ -98,9 +101,12 @@ void describe(V& v, const TimelineSpans& s) {
 template <class V>
 void describe(V& v, const TimelineStep& s) {
     v.type("timeline step", "One step.");
-    v("choice", s.choice, "why this one");
+    v("choice", s.choice, "why this one: the median is by length, the slowest is by period");
+    v("place", s.place, "among the slowest of its phase: 1 is the slowest; 0: chosen otherwise");
     v("step", s.step, "its number");
     v("phase", s.phase, "");
+    v("period_ns", s.period_ns, "from the end of the step before to the end of this one");
+    v("before_ns", s.before_ns, "of the period what passed before the step began; no lane shows it");
     v("span_ns", s.span_ns, "from the step's begin to its last end on any lane");
     v("path_ns", s.path_ns, "length of the critical path");
     v("names", s.names, "each name once");
@@ -118,7 +124,8 @@ void describe(V& v, const TimelineStep& s) {
 template <class V>
 void describe(V& v, const TimelineReport& r) {
     v.type("timeline", "What ran when in one step, lane by lane (`plumb timeline`).");
-    v("steps", r.steps, "the one that was asked for; else the median one, then the slowest, by their periods");
+    v("steps", r.steps,
+      "the one that was asked for; else the one of median length, then the slowest, by their periods");
 }
 
 constexpr const char* schema_of(const TimelineReport&) { return "plumb.timeline/1"; }

@@ -114,6 +114,36 @@ TEST(Timeline, so_many_of_the_slowest_of_each_phase_by_their_periods) {
               (std::vector<std::uint64_t>{100, 101, 102}));
 }
 
+TEST(Timeline, what_passed_before_a_step_is_named_and_so_is_its_place_among_the_slowest) {
+    WallEngine made;
+    std::int64_t last = 0;
+    made.steps(12, [&](std::int64_t t) { last = t + 1000 * us; });
+    const auto step = [&](std::uint64_t number, std::int64_t wait, std::int64_t length) {
+        made.source.step_begin(1, number, Phase::decode, last + wait * us);
+        made.source.step_end(1, Phase::decode, last + wait * us, last + (wait + length) * us);
+        last += (wait + length) * us;
+    };
+    step(100, 4500, 600);
+    step(101, 0, 2500);
+    const auto [document, text] = answers::said_of(timeline_answer(), made.source, {{"slowest", "2"}});
+    const json& slowest = document["steps"][1];
+    EXPECT_EQ(slowest["step"], 100);
+    EXPECT_EQ(slowest["place"], 1);
+    EXPECT_EQ(slowest["period_ns"], 5100 * us);
+    EXPECT_EQ(slowest["before_ns"], 4500 * us);
+    EXPECT_EQ(slowest["span_ns"], 600 * us);
+    EXPECT_EQ(document["steps"][0]["place"], 0);
+    EXPECT_EQ(document["steps"][2]["place"], 2);
+    EXPECT_NE(text.find(", the median by length\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("step 100, decode, the slowest by period\nperiod 5.100 ms, 4.500 ms of it before the step "
+                        "began; length 0.600 ms, critical path 0.600 ms\n"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("step 101, decode, number 2 of the slowest by period\nperiod 2.500 ms, 0.000 ms of it"),
+              std::string::npos)
+        << text;
+}
+
 TEST(Timeline, what_one_step_does_not_need_of_the_room_the_others_have) {
     EXPECT_EQ(shares_of_timelines({90'000, 90'000}), (std::vector<std::size_t>{20'000, 20'000}));
     EXPECT_EQ(shares_of_timelines({90'000, 1000, 90'000, 5000}),
