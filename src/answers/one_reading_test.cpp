@@ -278,3 +278,6 @@ TEST(OneReading, report_with_others_says_what_each_says_alone_and_why_one_cannot
 }
 
 } // namespace
+    const Result<Answer> misspelt = ask("report", {path}, {{"with", "wall,layers:metrc=mean"}});
+    EXPECT_EQ(misspelt.error().message, ask("layers", {path}, {{"metrc", "mean"}}).error().message);
+    EXPECT_EQ(misspelt.error().message.rfind("layers has no option \"metrc\"; it has metric, phase", 0), 0u);

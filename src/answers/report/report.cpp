@@ -59,12 +59,17 @@ Result<std::vector<answers::Asked>> questions_of(std::string_view names, const O
                          "--with takes answers about one recording, such as wall,layers: " + known + "; not \"" +
                              std::string(name) + "\""};
         }
-        answers::Asked question{found, values};
+        OptionValues own;
         while (!options.empty()) {
             std::string_view value = cut_off(options, ':');
             const std::string option(cut_off(value, '='));
-            question.values.emplace_back(option, value);
+            own.emplace_back(option, value);
         }
+        if (const Status fit = answers::check_options(found->info, own); !fit) {
+            return fit.error();
+        }
+        answers::Asked question{found, values};
+        question.values.insert(question.values.end(), own.begin(), own.end());
         if (std::find(wanted.begin(), wanted.end(), question) == wanted.end()) {
             wanted.push_back(std::move(question));
         }
