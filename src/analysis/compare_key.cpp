@@ -104,13 +104,17 @@ std::string joined(const std::vector<std::string>& values) {
 
 } // namespace
 
-KeyFields key_of(const RunFigures& run) {
-    KeyFields fields = run.key;
-    for (const auto& [key, value] : run.description) {
+KeyFields head_key(KeyFields settings, const KeyFields& description) {
+    for (const auto& [key, value] : description) {
         if (shapes_the_run(key)) {
-            put(fields, key, value);
+            put(settings, key, value);
         }
     }
+    return settings;
+}
+
+KeyFields key_of(const RunFigures& run) {
+    KeyFields fields = head_key(run.key, run.description);
     for (const Phase phase : {Phase::prefill, Phase::decode, Phase::mixed}) {
         const RunPhase& steps = run.phases[static_cast<std::size_t>(phase)];
         if (steps.steps == 0) {

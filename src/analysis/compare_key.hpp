@@ -14,7 +14,10 @@ namespace plumb::analysis {
 
 using KeyFields = std::vector<std::pair<std::string, std::string>>;
 
-/// The recorded key, with what the steps themselves say about their shape: tokens, sequences and kv length of a step.
+/// What a recording says of its key before its steps are read: the recorded settings, and of the description what must be equal.
+[[nodiscard]] KeyFields head_key(KeyFields settings, const KeyFields& description);
+
+/// The same, with what the steps themselves say about their shape: tokens, sequences and kv length of a step.
 [[nodiscard]] KeyFields key_of(const RunFigures& run);
 
 /// Fills key, differences and comparable. A field that differs within a side differs, too.

@@ -118,7 +118,8 @@ void describe(FormFields& v, const HeaderForm&) {
     word(v, "sync_mode", {"deferred", "immediate", "per_layer", "none"}, "");
     v("warmup_steps", count, "");
     v.pairs("identity", "key", "value", pairs, "");
-    v.pairs("comparability", "key", "value", pairs, "");
+    v.pairs("comparability", "key", "value", pairs, "what `plumb compare` wants equal, but for the shape of the steps");
+    v.pairs("description", "key", "value", pairs, "what the engine said of itself: model, device, layers and the like");
     v.pairs("costs", "what", "ns", std::vector<std::pair<std::string, double>>(), "measured when the run started");
     v("tracks", std::vector<TrackForm>(), "");
     v("notes", std::vector<std::string>(), "");
@@ -445,6 +446,8 @@ void describe(FormFields& v, const TraceForm&) {
         other("origin_ns", time, "that `ts` counts from");
         other("left_out", count, "samples with a negative time: 0 in every sound recording");
         other("sync_mode", text, "");
+        other.pairs("description", "key", "value", std::vector<std::pair<std::string, std::string>>(),
+                    "as of the samples");
         other("notes", std::vector<std::string>(), "");
     });
 }

@@ -496,6 +496,7 @@ class TraceWriter {
         json.field("origin_ns", origin_ns_);
         json.field("left_out", left_out_);
         json.field("sync_mode", source_.facts->metadata.sync_mode);
+        put_pairs(json, "description", source_.facts->descriptions);
         json.key("notes");
         json.begin_array();
         for (const std::string& note : source_.facts->notes) {

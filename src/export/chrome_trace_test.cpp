@@ -200,6 +200,13 @@ TEST(ChromeTrace, arrows_lead_from_submission_and_launch_to_what_they_started_on
     EXPECT_TRUE(trace["otherData"]["notes"].empty());
 }
 
+TEST(ChromeTrace, says_what_the_run_was) {
+    PlantedSource source;
+    source.add_steps(1, 1);
+    source.all_descriptions = {{"model", "tiny-llama"}};
+    EXPECT_EQ(trace_of(source)["otherData"]["description"], parsed(R"([{"key":"model","value":"tiny-llama"}])"));
+}
+
 TEST(ChromeTrace, an_arrow_that_is_inferred_is_told_once) {
     PlantedSource source;
     source.add_track(5, recording::TrackKind::device_queue, "stream");

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <optional>
 
+#include "analysis/compare_key.hpp"
 #include "base/hex.hpp"
 #include "base/json_writer.hpp"
 #include "export/export.hpp"
@@ -16,20 +17,8 @@ using resolve::Sample;
 
 constexpr std::size_t line_room = 1024; // of one line without its name
 
-void put_pairs(base::JsonWriter& json, std::string_view name,
-               const std::vector<std::pair<std::string, std::string>>& pairs) {
-    json.key(name);
-    json.begin_array();
-    for (const auto& [key, text] : pairs) {
-        json.begin_object();
-        json.field("key", key);
-        json.field("value", text);
-        json.end();
-    }
-    json.end();
-}
-
-void put_run(base::JsonWriter& json, const recording::Metadata& run) {
+void put_run(base::JsonWriter& json, const recording::RunFacts& facts) {
+    const recording::Metadata& run = facts.metadata;
     json.field("start_realtime_ns", run.start_realtime_ns);
     json.field("host", run.host);
     json.field("pid", run.pid);
@@ -38,7 +27,8 @@ void put_run(base::JsonWriter& json, const recording::Metadata& run) {
     json.field("sync_mode", run.sync_mode);
     json.field("warmup_steps", run.warmup_steps);
     put_pairs(json, "identity", run.identity);
-    put_pairs(json, "comparability", run.comparability);
+    put_pairs(json, "comparability", analysis::head_key(run.comparability, facts.descriptions));
+    put_pairs(json, "description", facts.descriptions);
     json.key("costs");
     json.begin_array();
     for (const auto& [what, cost] : run.costs) {
@@ -100,7 +90,7 @@ std::string header_line(const SampleFeed& source) {
     base::JsonWriter json(line);
     json.begin_object();
     json.field("schema", "plumb.samples/1");
-    put_run(json, source.facts->metadata);
+    put_run(json, *source.facts);
     json.key("tracks");
     json.begin_array();
     for (const recording::TrackInfo& track : source.facts->tracks) {

@@ -44,6 +44,16 @@ TEST(Jsonl, one_header_line_then_one_sample_per_line) {
     EXPECT_EQ(lines[0]["pid"], 4711);
 }
 
+TEST(Jsonl, the_header_says_what_the_run_was_and_what_plumb_compare_wants_equal) {
+    PlantedSource source;
+    source.run.comparability = {{"cpu", "x"}};
+    source.all_descriptions = {{"model", "tiny-llama"}, {"note 1", "by hand"}};
+    const json header = lines_of(source)[0];
+    EXPECT_EQ(header["description"],
+              parsed(R"([{"key":"model","value":"tiny-llama"},{"key":"note 1","value":"by hand"}])"));
+    EXPECT_EQ(header["comparability"], parsed(R"([{"key":"cpu","value":"x"},{"key":"model","value":"tiny-llama"}])"));
+}
+
 TEST(Jsonl, a_line_holds_everything_known_and_nothing_that_is_not) {
     PlantedSource source;
     source.add_steps(1, 1);

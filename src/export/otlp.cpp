@@ -155,6 +155,9 @@ class Spans {
             if (!run.rank.empty()) {
                 resource.text("plumb.rank", run.rank);
             }
+            for (const auto& [key, value] : facts_.descriptions) {
+                resource.text("plumb.description." + key, value);
+            }
         }
         json_.end();
         json_.key("scopeSpans");

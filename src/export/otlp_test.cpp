@@ -120,6 +120,7 @@ planted::Tape server() {
     tape.metadata_.recording_id[0] = 4;
     tape.metadata_.host = "box";
     tape.metadata_.rank = "3";
+    tape.descriptions_ = {{"model", "tiny-llama"}};
     tape.clock_pairs_[0].realtime_ns = 1'700'000'000'000'000'000;
     tape.track(1);
     tape.request(1, 11, RequestMark::queue, 0,
@@ -194,6 +195,7 @@ TEST(Otlp, a_request_links_to_the_steps_that_had_it_in_their_batch) {
     EXPECT_EQ(Traces::end(run), Traces::end(steps[1]));
     EXPECT_EQ(traces.resource().at("host.name"), "box");
     EXPECT_EQ(traces.resource().at("plumb.rank"), "3");
+    EXPECT_EQ(traces.resource().at("plumb.description.model"), "tiny-llama");
 }
 
 TEST(Otlp, one_that_was_cut_says_so_and_has_a_trace_of_its_own) {

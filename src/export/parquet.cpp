@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of scopes and of steps, a file each.
+#include "base/utf8.hpp"
 #include "export/export.hpp"
 #include "export/parquet_rows.hpp"
 #include "export/tables.hpp"
@@ -10,12 +11,23 @@ namespace {
 
 using tables::Recording;
 
+/// Of a file: what its table is, what the run says it is, and when it began, for who wants to put several on one line of time.
+parquet::KeyValues facts_of(const recording::RunFacts& run, const Recording& recording, const char* schema) {
+    parquet::KeyValues all = {{"plumb.schema", schema},
+                              {"plumb.recording", recording.word()},
+                              {"plumb.start_realtime_ns", std::to_string(recording.start())}};
+    for (const auto& [key, value] : run.descriptions) {
+        all.emplace_back(base::valid_utf8("plumb.description." + key), base::valid_utf8(value));
+    }
+    return all;
+}
+
 /// `describe(to, recording, row)` says the columns.
 template <class Row>
 class TableOfRows {
   public:
     TableOfRows(const recording::RunFacts& facts, std::ostream& out)
-        : recording_(facts), sink_(out), file_(sink_, columns_of(rows_, recording_)) {}
+        : run_(facts), recording_(facts), sink_(out), file_(sink_, columns_of(rows_, recording_)) {}
 
     [[nodiscard]] Recording& recording() { return recording_; }
 
@@ -35,7 +47,7 @@ class TableOfRows {
         if (!rows_.empty()) {
             rows_.put(file_);
         }
-        file_.finish(rows_.begin_column(), facts(schema));
+        file_.finish(rows_.begin_column(), facts_of(run_, recording_, schema));
         const Status written = sink_.flush();
         if (!written.ok() || !read.ok() || file_.good()) {
             return written.ok() ? read : written;
@@ -44,18 +56,13 @@ class TableOfRows {
     }
 
   private:
-    /// Of the file: what its table is, and when the run began, for who wants to put several on one line of time.
-    [[nodiscard]] parquet::KeyValues facts(const char* schema) const {
-        return {{"plumb.schema", schema},
-                {"plumb.recording", recording_.word()},
-                {"plumb.start_realtime_ns", std::to_string(recording_.start())}};
-    }
     static std::vector<parquet::ParquetColumn> columns_of(parquet::RowGroup& rows, const Recording& recording) {
         parquet::Schema schema(rows);
         describe(schema, recording, Row{});
         return rows.columns();
     }
 
+    const recording::RunFacts& run_;
     Recording recording_;
     TextSink sink_;
     parquet::RowGroup rows_;

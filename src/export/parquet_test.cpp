@@ -36,6 +36,7 @@ TEST(Parquet, a_row_for_each_scope_and_layer_in_order_of_their_begins) {
     source.samples[0].bytes = 4096;
     source.samples[0].flops = 1e12;
     source.samples[1].warmup = true;
+    source.all_descriptions = {{"model", "tiny-llama"}};
     const std::string bytes = table_of(source, "scopes");
     const ParquetFile file(bytes);
     const auto column = [&](const char* name) {
@@ -63,6 +64,7 @@ TEST(Parquet, a_row_for_each_scope_and_layer_in_order_of_their_begins) {
     EXPECT_EQ(column("flags"), Cells(3, ""));
     EXPECT_EQ(file.columns.size(), 19U);
     EXPECT_EQ(file.facts.at("plumb.schema"), "plumb.scopes/1");
+    EXPECT_EQ(file.facts.at("plumb.description.model"), "tiny-llama");
 }
 
 TEST(Parquet, F1_what_was_recorded_one_by_one_has_rows_with_flags_and_no_length_where_none_was_timed) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "analysis/compare_key.hpp"
 #include "export/export.hpp"
 #include "export/perfetto_devices.hpp"
 #include "export/perfetto_packets.hpp"
@@ -195,6 +196,9 @@ class PerfettoWriter {
     void write_notes(const Status& read) {
         left_out_ += threads_.left_out();
         std::vector<std::string> notes = source_.facts->notes;
+        for (const auto& [key, value] : analysis::head_key({}, source_.facts->descriptions)) {
+            notes.push_back(key + ": " + value);
+        }
         if (arrows_.inferred()) {
             notes.emplace_back(resolve::inferred_launches_note);
         }

@@ -135,6 +135,14 @@ TEST(Perfetto, T8_hostile_names_of_any_length_are_kept) {
     EXPECT_NE(written(source).find(name), std::string::npos);
 }
 
+TEST(Perfetto, the_notes_say_what_the_run_was) {
+    PlantedSource source;
+    source.all_descriptions = {{"model", "tiny-llama"}, {"note 1", "by hand"}};
+    const std::string trace = written(source);
+    EXPECT_NE(trace.find("model: tiny-llama"), std::string::npos);
+    EXPECT_EQ(trace.find("by hand"), std::string::npos);
+}
+
 TEST(Perfetto, what_has_no_place_on_the_time_line_is_left_out_and_said) {
     PlantedSource source;
     source.add(SampleKind::scope, 1, 5, -7);

@@ -15,6 +15,7 @@ class PlantedSource {
     std::vector<recording::TrackInfo> all_tracks;
     std::vector<recording::NameInfo> all_names;
     std::vector<std::string> all_notes;
+    std::vector<std::pair<std::string, std::string>> all_descriptions;
     std::vector<resolve::Sample> samples;
     std::vector<resolve::Submission> submissions; // delivered before the samples
     std::vector<resolve::Launch> launches;
@@ -152,6 +153,7 @@ class PlantedSource {
         facts->graphs = all_graphs;
         facts->kernels = all_kernels;
         facts->notes = all_notes;
+        facts->descriptions = all_descriptions;
         facts->clock_pairs = {{0, 0, origin, 0, 0}};
         return {facts, [this](const SampleTaker& take) { return give_samples(take); },
                 [this](const auto& take) { return give_checks(take); },

@@ -83,4 +83,17 @@ NameWords::Entry NameWords::entry(std::uint16_t id) const {
     return {id == 0 ? "unnamed" : "name " + std::to_string(id), Category::other};
 }
 
+void put_pairs(base::JsonWriter& json, std::string_view name,
+               const std::vector<std::pair<std::string, std::string>>& pairs) {
+    json.key(name);
+    json.begin_array();
+    for (const auto& [key, text] : pairs) {
+        json.begin_object();
+        json.field("key", key);
+        json.field("value", text);
+        json.end();
+    }
+    json.end();
+}
+
 } // namespace plumb::exporting

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/json_writer.hpp"
 #include "export/sample_feed.hpp"
 
 namespace plumb::exporting {
@@ -72,5 +73,9 @@ class NameText {
     Format format_;
     std::vector<std::string> texts_;
 };
+
+/// A list of {"key": …, "value": …}.
+void put_pairs(base::JsonWriter& json, std::string_view name,
+               const std::vector<std::pair<std::string, std::string>>& pairs);
 
 } // namespace plumb::exporting
