@@ -2,13 +2,16 @@
 #include "export/export.hpp"
 #include "export/window.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <limits>
 #include <string>
 
 #include "base/hex.hpp"
 #include "plumb/results.hpp"
 #include "recording/recorded_run.hpp"
+#include "resolve/step_table.hpp"
 
 namespace plumb {
 
@@ -45,6 +48,35 @@ std::string hive_folder(const char* key, std::string_view value) {
         }
     }
     return folder;
+}
+
+/// "layer 9", "steps 500 to 599", "steps from 500 on".
+std::string words_of(const std::string& what, const std::pair<std::uint64_t, std::uint64_t>& range) {
+    const auto& [first, last] = range;
+    return first == last ? what + " " + std::to_string(first)
+           : last >= std::numeric_limits<std::uint64_t>::max() - 1
+               ? what + "s from " + std::to_string(first) + " on"
+               : what + "s " + std::to_string(first) + " to " + std::to_string(last);
+}
+
+/// Which bound is to blame that a window held nothing, and what there is.
+Error nothing_in(const recording::RecordedRun& run, const ExportWindow& window, const InWindow& given) {
+    if (given.least_layer <= given.most_layer) {
+        return {ErrorCode::not_found, "nothing lies in " + words_of("layer", *window.layers) +
+                                          "; the layers there are " + std::to_string(given.least_layer) + " to " +
+                                          std::to_string(given.most_layer)};
+    }
+    resolve::TrackTable tracks(*run.facts, {});
+    resolve::Losses losses;
+    if (const auto first = resolve::scan_steps(run, tracks, 0, losses);
+        first.ok() && !first->steps.empty() && window.steps) {
+        const auto [least, most] = std::minmax_element(first->steps.all().begin(), first->steps.all().end(),
+                                                       [](const auto& a, const auto& b) { return a.id < b.id; });
+        return {ErrorCode::not_found, "nothing lies in " + words_of("step", *window.steps) +
+                                          "; the steps of this recording are " + std::to_string(least->id) + " to " +
+                                          std::to_string(most->id)};
+    }
+    return {ErrorCode::not_found, "nothing of this recording lies in the window"};
 }
 
 } // namespace
@@ -149,8 +181,8 @@ Result<std::vector<std::string>> export_recording(const std::string& recording, 
     if (!written.ok()) {
         return written.error();
     }
-    if (part->slices != nullptr && *part->slices == 0) {
-        part->notes.emplace_back("nothing of the recording lies in this window");
+    if (part->given != nullptr && part->given->found == 0) {
+        return exporting::nothing_in(*run, window, *part->given);
     }
     return std::move(part->notes);
 }

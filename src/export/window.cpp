@@ -160,6 +160,19 @@ std::string list_of(const StepRanges& steps) {
     return text + (steps.all().size() > most ? ", …" : "");
 }
 
+void count(const resolve::ResolvedBatch& all, const resolve::ResolvedBatch& kept, const Selection& window,
+           InWindow& given) {
+    given.found += kept.samples.size() + kept.submissions.size() + kept.nodes.size();
+    for (const resolve::Sample& sample : window.layers ? all.samples : std::span<const resolve::Sample>()) {
+        if (sample.kind == SampleKind::step) {
+            given.found -= window(sample) ? 1 : 0;
+        } else if (sample.layer && window.holds(sample.track, sample.step)) {
+            given.least_layer = std::min(given.least_layer, *sample.layer);
+            given.most_layer = std::max(given.most_layer, *sample.layer);
+        }
+    }
+}
+
 /// Every n-th step, so that no more than `most` slices are left; empty where all fit.
 Result<std::optional<StepRanges>> thinned(const recording::RecordedRun& run, std::uint64_t most, std::string& said) {
     std::map<std::uint64_t, std::uint64_t> slices; // by step
@@ -225,9 +238,12 @@ Result<WindowedFeed> window_of(const recording::RecordedRun& run, const ExportWi
             return slowest.error();
         }
         window.steps = std::move(*slowest);
-        made.notes.push_back(window.steps->all().empty()
-                                 ? "no step is left to choose from, warm-up and sampled ones apart"
-                                 : "the slowest steps are " + list_of(*window.steps));
+        if (window.steps->all().empty()) {
+            return Error{
+                ErrorCode::not_found,
+                "no step of this recording is left for --slowest to choose from, warm-up and sampled ones apart"};
+        }
+        made.notes.push_back("the slowest steps are " + list_of(*window.steps));
     }
     if (window.empty() && most_slices != 0 && run.facts->records > most_slices) {
         std::string said;
@@ -252,15 +268,15 @@ Result<WindowedFeed> window_of(const recording::RecordedRun& run, const ExportWi
     }
     run.facts->notes.insert(run.facts->notes.end(), made.notes.begin(), made.notes.end());
     made.feed.facts = run.facts;
-    made.slices = std::make_shared<std::uint64_t>(0);
-    made.feed.for_each_batch = [run, window, slices = made.slices](const SampleTaker& take) {
+    made.given = std::make_shared<InWindow>();
+    made.feed.for_each_batch = [run, window, given = made.given](const SampleTaker& take) {
         Filter filter(window);
         bool going = true;
         return resolve::resolve_samples(
             run, options_of(run),
             [&](const resolve::ResolvedBatch& batch) {
                 const resolve::ResolvedBatch kept = filter(batch);
-                *slices += kept.samples.size() + kept.submissions.size() + kept.nodes.size();
+                count(batch, kept, window, *given);
                 going = going && take(kept);
             },
             window.steps ? &*window.steps : nullptr);
@@ -268,9 +284,15 @@ Result<WindowedFeed> window_of(const recording::RecordedRun& run, const ExportWi
     made.feed.for_each_step = [run, window](const StepTaker& take) {
         return resolve::for_each_step(run, take, window.steps ? &*window.steps : nullptr);
     };
-    made.feed.for_each_check = [run, window](const std::function<bool(recording::TensorCheck&&)>& take) {
-        return run.for_each_check(
-            [&](recording::TensorCheck&& check) { return !window(check) || take(std::move(check)); });
+    made.feed.for_each_check = [run, window,
+                                given = made.given](const std::function<bool(recording::TensorCheck&&)>& take) {
+        return run.for_each_check([&](recording::TensorCheck&& check) {
+            if (!window(check)) {
+                return true;
+            }
+            ++given->found;
+            return take(std::move(check));
+        });
     };
     return made;
 }

@@ -225,11 +225,33 @@ TEST(Window, F10_steps_are_written_as_the_whole_recording_has_them) {
 TEST(Window, one_that_holds_nothing_is_empty_and_says_so) {
     SteppedRun run(4);
     run.close();
+    const auto error_of = [&](const ExportWindow& window) {
+        std::ostringstream out;
+        const auto said = export_recording(run.path(), "jsonl", out, window);
+        EXPECT_FALSE(said.ok());
+        EXPECT_EQ(std::ranges::count(out.str(), '\n'), window.layers ? 201 : 1) << "but for steps no sample is written";
+        return said.ok() ? Error{} : said.error();
+    };
     ExportWindow window;
     window.steps = {5000, 5001};
-    const Written part = lines_of(run.path(), window);
-    EXPECT_TRUE(part.lines.empty());
-    EXPECT_EQ(part.notes, std::vector<std::string>{"nothing of the recording lies in this window"});
+    EXPECT_EQ(error_of(window).code, ErrorCode::not_found);
+    EXPECT_EQ(error_of(window).message, "nothing lies in steps 5000 to 5001; the steps of this recording are 0 to 199");
+    window.steps = {};
+    window.layers = {9, 9};
+    EXPECT_EQ(error_of(window).message, "nothing lies in layer 9; the layers there are 0 to 2");
+}
+
+TEST(Window, slowest_of_no_step_is_an_error) {
+    SteppedRun run(4);
+    run.close();
+    ExportWindow window;
+    window.steps = {5000, 5001};
+    window.slowest = 2;
+    std::ostringstream out;
+    const auto said = export_recording(run.path(), "jsonl", out, window);
+    ASSERT_FALSE(said.ok());
+    EXPECT_NE(said.error().message.find("no step of this recording is left"), std::string::npos);
+    EXPECT_EQ(out.str(), "");
 }
 
 TEST(Window, a_few_steps_take_a_small_part_of_the_file) {

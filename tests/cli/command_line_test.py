@@ -205,6 +205,17 @@ class Output(Case):
         self.assert_bad_input(plumb("sql", "--query", "slowest", recording()), "slowest_layers")
         without = subprocess.run([PLUMB, "sql", "select 1", recording()], capture_output=True, text=True, timeout=HANG, env=ENVIRONMENT)
         if without.returncode != 0:  # where DuckDB is installed this is a query
+    def test_a_window_that_holds_nothing_is_an_error_and_leaves_no_file(self):
+        path = FOLDER / "window.json"
+        for command in ("trace", "export"):
+            for words, part in ((("--steps", "500:600"), "nothing lies in steps 500 to 599; the steps of this recording are "),
+                                (("--steps", "500:"), "nothing lies in steps from 500 on; the steps of this recording are "),
+                                (("--layers", 9), "nothing lies in layer 9; the layers there are 0 to 2")):
+                self.assert_bad_input(plumb(command, recording(), *words, "-o", path), part)
+                said = plumb(command, recording(), *words, "-o", path, "--json")
+                self.assertEqual((said.returncode, list(json.loads(said.stdout))), (2, ["error"]))
+                self.assertFalse(path.exists())
+
             self.assert_bad_input(without, "npm install @duckdb/node-bindings-linux-x64")
 
     def test_colour_appears_on_a_terminal_only_and_not_with_no_color(self):
