@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "analysis/device_account.hpp"
+#include "analysis/no_step.hpp"
 #include "analysis/own_cost.hpp"
 #include "analysis/processor_counters.hpp"
 #include "analysis/report_roofline.hpp"
@@ -332,6 +333,9 @@ Report ReportReader::make(const ReportOptions& options, const resolve::Resolutio
     add_labels(report);
     add_losses(report, rows_of(options), resolution);
     add_notes(report, resolution);
+    if (options.phase && report.phases.empty() && !steps_->empty()) {
+        report.notes.push_back("Nothing is counted here: " + no_step_of(*options.phase) + ".");
+    }
     add_clock(report);
     return report;
 }

@@ -7,6 +7,7 @@
 
 #include "analysis/imported_words.hpp"
 #include "analysis/loss_note.hpp"
+#include "analysis/no_step.hpp"
 #include "analysis/wall_verdict.hpp"
 #include "stats/figure.hpp"
 
@@ -176,7 +177,7 @@ WallPhase WallReader::phase_of(const WallLanes::Sums& sums, Phase phase) const {
     return made;
 }
 
-Error WallReader::no_such_step() const {
+Error WallReader::no_such_step(const Report& report) const {
     if (!lanes_.step_ids()) {
         return {ErrorCode::not_found,
                 "this recording holds no complete step; put PLUMB_STEP around each forward pass of the engine"};
@@ -185,10 +186,15 @@ Error WallReader::no_such_step() const {
         return {ErrorCode::unsupported, "the steps asked for hold more than 4 million intervals with their neighbours; "
                                         "record fewer scopes in a step, or ask plumb report"};
     }
+    const auto is_asked_for = [this](const PhaseSummary& summary) {
+        return summary.phase == *options_.phase;
+    };
+    if (options_.phase && std::none_of(report.phases.begin(), report.phases.end(), is_asked_for)) {
+        return {ErrorCode::not_found, no_step_of(*options_.phase) + "; take another --phase, or leave it out"};
+    }
     if (!options_.step) {
-        return {ErrorCode::not_found,
-                "no step of this recording counts here (warm-up, sampled or another phase); record a "
-                "longer run, or name one with --step"};
+        return {ErrorCode::not_found, "no step of this recording counts here (all are warm-up or sampled); record a "
+                                      "longer run, or name one with --step"};
     }
     const auto& [least, most] = *lanes_.step_ids();
     return {ErrorCode::not_found, "there is no complete step " + std::to_string(*options_.step) +
@@ -213,7 +219,7 @@ Result<WallReport> WallReader::take() {
         judge(made);
     }
     if (wall.phases.empty()) {
-        return no_such_step();
+        return no_such_step(report);
     }
     for (const WallLanes::OneStep& one : lanes_.take_slowest()) {
         WallStep& step = wall.slowest.emplace_back(WallStep{one.step.id, phase_of(one.sums, one.step.phase)});

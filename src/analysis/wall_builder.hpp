@@ -39,7 +39,7 @@ class WallReader final : public read::Observer {
     void set_idle(WallLane& made, const WallLanes::Lane& lane, const LaneSums& sums) const;
     static void set_idle_absent(WallLane& made, const std::string& reason);
     void add_from_report(WallPhase& made, const WallLanes::Sums& sums, const Report& report) const;
-    [[nodiscard]] Error no_such_step() const;
+    [[nodiscard]] Error no_such_step(const Report& report) const;
 
     const recording::RunFacts& facts_;
     const WallOptions options_;

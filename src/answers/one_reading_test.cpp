@@ -252,6 +252,32 @@ TEST(OneReading, asked_for_alone_the_wall_knows_who_waited) {
     std::filesystem::remove(path);
 }
 
+TEST(OneReading, a_phase_without_steps_is_said_in_one_spelling_by_every_answer_that_takes_one) {
+    WallEngine planted = engine();
+    const std::string path = ::testing::TempDir() + "plumb_phase_" + std::to_string(getpid()) + ".plumb";
+    ASSERT_TRUE(planted.source.save(path).ok());
+    std::set<std::string> asked;
+    for (const AnswerInfo& info : known_answers()) {
+        OptionValues options = {{"phase", "mixed"}};
+        if (info.name == "budget") {
+            options.emplace_back("ms/token", "8");
+        } else if (info.name == "check") {
+            options.emplace_back("coverage", "0.9");
+        }
+        for (const AnswerOption& option : info.options) {
+            if (option.name == "phase" && asked.insert(info.name).second) {
+                const Result<Answer> said = ask(info.name, {path}, options);
+                const std::string text = said.ok() ? said->text() : said.error().message;
+                EXPECT_NE(text.find("the recording has no complete mixed step"), std::string::npos)
+                    << info.name << ": " << text;
+                EXPECT_EQ(text.find("PLUMB_"), std::string::npos) << info.name << ": " << text;
+            }
+        }
+    }
+    EXPECT_GE(asked.size(), 5U);
+    std::filesystem::remove(path);
+}
+
 TEST(OneReading, report_with_others_says_what_each_says_alone_and_why_one_cannot) {
     WallEngine planted = engine();
     const std::string path = ::testing::TempDir() + "plumb_with_" + std::to_string(getpid()) + ".plumb";
@@ -274,10 +300,10 @@ TEST(OneReading, report_with_others_says_what_each_says_alone_and_why_one_cannot
     EXPECT_EQ(without->outcome(), Outcome::unknown);
     const Result<Answer> wrong = ask("report", {path}, {{"with", "wall,compare"}});
     EXPECT_NE(wrong.error().message.find("not \"compare\""), std::string::npos) << wrong.error().message;
+    const Result<Answer> misspelt = ask("report", {path}, {{"with", "wall,layers:metrc=mean"}});
+    EXPECT_EQ(misspelt.error().message, ask("layers", {path}, {{"metrc", "mean"}}).error().message);
+    EXPECT_EQ(misspelt.error().message.rfind("layers has no option \"metrc\"; it has metric, phase", 0), 0u);
     std::filesystem::remove(path);
 }
 
 } // namespace
-    const Result<Answer> misspelt = ask("report", {path}, {{"with", "wall,layers:metrc=mean"}});
-    EXPECT_EQ(misspelt.error().message, ask("layers", {path}, {{"metrc", "mean"}}).error().message);
-    EXPECT_EQ(misspelt.error().message.rfind("layers has no option \"metrc\"; it has metric, phase", 0), 0u);

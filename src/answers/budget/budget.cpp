@@ -8,6 +8,7 @@
 
 #include "analysis/brick_words.hpp"
 #include "analysis/imported_words.hpp"
+#include "analysis/no_step.hpp"
 #include "answers/reading.hpp"
 #include "stats/figure.hpp"
 
@@ -78,7 +79,7 @@ void Budget::judge_period() {
     }
     const std::string word = phase_word(options_.phase);
     if (phase_ == nullptr) {
-        reason_ = "the recording has no complete " + word + " step";
+        reason_ = analysis::no_step_of(options_.phase);
     } else if (phase_->steps == 0) {
         reason_ = "all " + word + " steps are warm-up";
     } else if (phase_->tokens == 0) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analysis/brick_words.hpp"
+#include "analysis/no_step.hpp"
 #include "analysis/replay_builder.hpp"
 #include "analysis/report_builder.hpp"
 #include "answers/answer.hpp"
@@ -108,7 +109,7 @@ CheckRow check_coverage(const Checked& run, const Invariants& invariants) {
                       number(100 * phase.wall.unattributed_ns / busy) + " % lie in no brick";
         return row;
     }
-    unknown(row, "the recording has no complete " + std::string(phase_word(invariants.phase)) + " step");
+    unknown(row, analysis::no_step_of(invariants.phase));
     return row;
 }
 

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "analysis/loss_note.hpp"
+#include "analysis/no_step.hpp"
 #include "answers/reading.hpp"
 #include "stats/figure.hpp"
 #include "stats/median.hpp"
@@ -247,7 +248,9 @@ LayerReport Layers::build() {
     std::stable_sort(out_.odd.begin(), out_.odd.end(), [](const OddLayer& a, const OddLayer& b) {
         return std::abs(a.value - a.median) > std::abs(b.value - b.median);
     });
-    if (out_.rows.empty()) {
+    if (options_.phase && source_.phases.empty()) {
+        out_.notes.push_back("Nothing is counted here: " + analysis::no_step_of(*options_.phase) + ".");
+    } else if (out_.rows.empty()) {
         out_.notes.emplace_back("No layer of a complete step was recorded; put PLUMB_LAYER around each layer.");
     } else if (out_.layers.size() < least_layers) {
         out_.notes.emplace_back("There are fewer than 5 layers, too few to call one odd.");
