@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/imported_traces.hpp"
 
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "cli/interrupt.hpp"
+#include "cli/output.hpp"
 #include "import/import.hpp"
 
 namespace plumb::cli {
@@ -37,13 +36,11 @@ Result<std::vector<std::string>> ImportedTraces::recordings_of(const std::vector
             continue;
         }
         if (folder_.empty()) {
-            std::error_code error;
-            std::string made = (std::filesystem::temp_directory_path(error) / "plumb-trace-XXXXXX").string();
-            if (error || ::mkdtemp(made.data()) == nullptr) {
-                return Error{ErrorCode::failed, "cannot make a folder for the imported trace in " + made + ": " +
-                                                    std::strerror(errno) + "; set TMPDIR"};
+            Result<std::string> made = make_scratch_folder("plumb-trace");
+            if (!made) {
+                return made.error();
             }
-            folder_ = made;
+            folder_ = *std::move(made);
         }
         imported::ImportOptions options;
         options.out = folder_ + "/" + std::to_string(traces_++) + ".plumb";

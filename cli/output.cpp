@@ -143,10 +143,22 @@ std::string write_error(const std::string& where, int error_number) {
     return what + "; choose a place you can write to";
 }
 
-std::string terminal_text(std::string text) {
+Result<std::string> make_scratch_folder(const char* name) {
+    const char* set = std::getenv("TMPDIR");
+    const std::string place = set == nullptr || *set == '\0' ? "/tmp" : set;
+    std::string made = place + '/' + name + "-XXXXXX";
+    if (::mkdtemp(made.data()) == nullptr) {
+        return Error{ErrorCode::failed, "cannot make a folder in " + place + ": " + std::strerror(errno) +
+                                            "; set TMPDIR to one that can be written"};
+    }
+    return made;
+}
+
+std::string terminal_text(std::string text, std::string_view kept) {
     for (char& character : text) {
         const auto byte = static_cast<unsigned char>(character);
-        character = byte < 0x20 || byte == 0x7F ? '?' : character;
+        const bool harmless = (byte >= 0x20 && byte != 0x7F) || kept.find(character) != std::string_view::npos;
+        character = harmless ? character : '?';
     }
     return text;
 }
@@ -155,12 +167,12 @@ std::string json_text(const std::string& text) {
     return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-int say_error(const std::string& sentence, bool json) {
+int say_error(const std::string& sentence, bool json, std::string_view kept) {
     if (json) {
         std::cout << "{\"error\": " << json_text(sentence) << "}\n";
     } else {
         std::cout.flush();
-        std::cerr << "error: " << terminal_text(sentence) << '\n';
+        std::cerr << "error: " << terminal_text(sentence, kept) << '\n';
     }
     return exit_bad_input;
 }

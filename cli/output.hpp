@@ -77,10 +77,14 @@ class OutputFile {
 [[nodiscard]] std::string write_error(const std::string& where, int error_number);
 
 /// Says the error, as {"error": …} on standard output when `json`, else on standard error. Returns exit_bad_input.
-int say_error(const std::string& sentence, bool json);
+/// `kept`: control characters that stay.
+int say_error(const std::string& sentence, bool json, std::string_view kept = {});
 
 /// `text` with a stand-in for every control character: a name in a file must not command the terminal.
-[[nodiscard]] std::string terminal_text(std::string text);
+[[nodiscard]] std::string terminal_text(std::string text, std::string_view kept = {});
+
+/// A new folder for what is needed for a while, below TMPDIR.
+[[nodiscard]] Result<std::string> make_scratch_folder(const char* name);
 
 /// `text` as a JSON string.
 [[nodiscard]] std::string json_text(const std::string& text);

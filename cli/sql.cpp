@@ -3,11 +3,9 @@
 #include "sql/sql.hpp"
 
 #include <CLI/CLI.hpp>
-#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <stdlib.h>
 
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
@@ -31,13 +29,8 @@ struct SqlArguments {
 class ScratchFolder {
   public:
     static plumb::Result<std::unique_ptr<ScratchFolder>> make() {
-        std::error_code error;
-        std::string path = (std::filesystem::temp_directory_path(error) / "plumb-sql-XXXXXX").string();
-        if (error || ::mkdtemp(path.data()) == nullptr) {
-            return plumb::Error{plumb::ErrorCode::failed, "cannot make a folder for the tables in " + path + ": " +
-                                                              std::strerror(errno) + "; set TMPDIR"};
-        }
-        return std::unique_ptr<ScratchFolder>(new ScratchFolder(path));
+        plumb::Result<std::string> path = make_scratch_folder("plumb-sql");
+        return path ? plumb::Result(std::unique_ptr<ScratchFolder>(new ScratchFolder(*std::move(path)))) : path.error();
     }
     ~ScratchFolder() {
         std::error_code ignored;
@@ -106,7 +99,7 @@ int sql(SqlArguments& arguments) {
     }
     const plumb::Result<plumb::sql::QueryTable> table = answer(query, arguments.words);
     if (!table) {
-        return say_error(table.error().message, arguments.json);
+        return say_error(table.error().message, arguments.json, "\n"); // DuckDB points at a place in the query
     }
     std::cout << (arguments.json  ? json_of(*table)
                   : arguments.csv ? csv_of(*table)

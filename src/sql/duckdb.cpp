@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sql/duckdb.hpp"
 
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 namespace plumb::sql {
@@ -41,6 +44,20 @@ QueryColumn::Kind kind_of(int type) {
 std::string text_at(const void* data, std::size_t row) {
     const TextOfDuckdb& text = static_cast<const TextOfDuckdb*>(data)[row];
     return {text.length <= 12 ? text.inside : text.outside, text.length};
+}
+
+/// A message about the query as it stands on lines of its own within ours: without our line before them.
+std::string without_wrapper(std::string message) {
+    constexpr std::string_view mark = "\nLINE ";
+    const std::size_t found = message.find(mark);
+    if (found != std::string::npos) {
+        const std::size_t at = found + mark.size();
+        const std::size_t width = std::min(message.find_first_not_of("0123456789", at), message.size()) - at;
+        std::string line = std::to_string(std::strtoull(message.c_str() + at, nullptr, 10) - 1);
+        line.insert(0, width - std::min(line.size(), width), ' '); // the caret below keeps its place
+        message.replace(at, width, line);
+    }
+    return message;
 }
 
 } // namespace
@@ -148,10 +165,13 @@ Result<QueryTable> Duckdb::query(const std::string& text) {
     ResultOfDuckdb result{};
     // Every value as DuckDB itself writes it: there are forty types, and more to come.
     const std::string cast =
-        "select columns(*)::varchar from (" + text.substr(0, text.find_last_not_of("; \t\r\n") + 1) + "\n)";
+        "select columns(*)::varchar from (\n" + text.substr(0, text.find_last_not_of("; \t\r\n") + 1) + "\n)";
     std::optional<Error> error;
     if (calls_->query(connection_, cast.c_str(), &result) != 0) {
-        error = Error{ErrorCode::invalid_argument, calls_->result_error(&result)};
+        const std::string message = calls_->result_error(&result);
+        const bool other = message.starts_with("Parser Error"); // the text itself was parsed above
+        error = Error{ErrorCode::invalid_argument,
+                      other ? "plumb sql takes a select, and this is another statement" : without_wrapper(message)};
     }
     for (std::size_t i = 0; i < table.columns.size() && !error; ++i) {
         table.columns[i].name = calls_->column_name(&result, i); // no two alike, whatever the query says

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/utf8.hpp"
 #include "sql/duckdb.hpp"
 
 namespace plumb::sql {
@@ -53,7 +54,7 @@ std::string quoted(const std::string& text) {
 std::string names_of(const Names& recordings) {
     std::string made = "create table recordings (recording varchar, file varchar);\n";
     for (const auto& [recording, file] : recordings) {
-        made += "insert into recordings values (" + quoted(recording) + ", " + quoted(file) + ");\n";
+        made += "insert into recordings values (" + quoted(recording) + ", " + quoted(base::valid_utf8(file)) + ");\n";
     }
     return made;
 }

@@ -81,6 +81,11 @@ class Audit(Case):
         self.assertRegex(done.stdout, r"(?m)^audit  all bricks \+[\d.]+ % against kineto; worst sampling \+5\.3 % ")
         self.assertEqual({path.name for path in set(FOLDER.iterdir()) - before} - {kineto_trace().name, graph_recording().name}, set())
 
+    def test_a_folder_for_temporary_files_that_is_missing_is_named(self):
+        done = subprocess.run([PLUMB, "audit", graph_recording(), kineto_trace()], capture_output=True, text=True,
+                              env={**ENVIRONMENT, "TMPDIR": "/nowhere"}, timeout=HANG)
+        self.assert_bad_input(done, " in /nowhere: ", "set TMPDIR")
+
     def test_what_plumb_import_made_of_it_says_the_same(self):
         imported = FOLDER / "imported.plumb"
         self.assertEqual(plumb("import", kineto_trace(), "-o", imported, "--evidence", "annotation").returncode, 0)
