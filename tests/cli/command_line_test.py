@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import select
 import shutil
 import subprocess
@@ -130,6 +131,29 @@ class BadInput(Case):
             for command in self.COMMANDS:
                 self.assertIn(plumb(*command, FOLDER / "damaged.plumb").returncode, (0, 1, 2, 3))
 
+    def test_common_mistakes_are_listed_with_their_fix(self):
+        """As docs/reference/errors.md says how sentences begin, … for what differs."""
+        page = (SOURCE / "docs/reference/errors.md").read_text().split("\n## Files\n")[1].split("\n## Import")[0]
+        listed = [".*".join(map(re.escape, words.removesuffix(" …").split("…")))
+                  for row in re.findall(r"(?m)^\| (`.*?`) \| ", page) for words in re.findall(r"`([^`]+)`", row)]
+        (FOLDER / "words.txt").write_text("words")
+        (FOLDER / "same.plumb").write_bytes(recording().read_bytes())
+        nowhere, run = FOLDER / "nowhere", recording()
+        for words in [["report", nowhere], ["report", FOLDER / "words.txt"], ["report", FOLDER], ["report", run, run],
+                      ["report", run, "--with", "wal"], ["report", run, "--with", "layers:metrc=mean"], ["reprt"], ["help", "reprt"],
+                      ["decode", nowhere], ["decode", FOLDER / "words.txt"], ["decode", "/dev/null"],
+                      ["model", "make", "--out", FOLDER / "words.txt"], ["trace", run, "-o", nowhere / "t.json"],
+                      ["trace", run, "-o", FOLDER], ["trace", run, "--steps", "x"], ["trace", run, "--layers", "x"],
+                      ["trace", run, "--tracks", "none"], ["trace", run, "--layers", "99"], ["export", run, "--format", "parquet"],
+                      ["wall", run, "--step", "99999"], ["wall", run, "--phase", "mixed"], ["wall", run, "--step", "3", "--phase", "decode"],
+                      ["budget", run], ["budget", run, "--tok/s", "0"], ["check", run], ["check", run, "--coverage", "90"],
+                      ["compare", run], ["compare", run, FOLDER / "same.plumb"], ["compare", "--history", nowhere],
+                      ["compare", run, graph_recording(), "--gate", "x"], ["sql"], ["layers"]]:
+            done = plumb(*words)
+            self.assert_bad_input(done)
+            said = done.stderr.removeprefix("error: ").rstrip("\n")
+            self.assertTrue(any(re.match(begin, said) for begin in listed), said)
+
     def test_a_failed_trace_leaves_no_file(self):
         plumb("trace", FOLDER / "noise", "-o", FOLDER / "none.json")
         self.assertEqual(list(FOLDER.glob("none.json*")), [])
@@ -181,6 +205,17 @@ class Output(Case):
         self.assertEqual((FOLDER / "t.json").read_text(), plumb("trace", recording()).stdout)
         self.assertEqual(list(FOLDER.glob("t.json.part")), [])
 
+    def test_a_window_that_holds_nothing_is_an_error_and_leaves_no_file(self):
+        path = FOLDER / "window.json"
+        for command in ("trace", "export"):
+            for words, part in ((("--steps", "500:600"), "nothing lies in steps 500 to 599; the steps of this recording are "),
+                                (("--steps", "500:"), "nothing lies in steps from 500 on; the steps of this recording are "),
+                                (("--layers", 9), "nothing lies in layer 9; the layers there are 0 to 2")):
+                self.assert_bad_input(plumb(command, recording(), *words, "-o", path), part)
+                said = plumb(command, recording(), *words, "-o", path, "--json")
+                self.assertEqual((said.returncode, list(json.loads(said.stdout))), (2, ["error"]))
+                self.assertFalse(path.exists())
+
     def test_tables_go_into_a_folder_and_replace_those_of_an_earlier_export(self):
         folder = FOLDER / "tables"
         export = ("export", "--format", "parquet")
@@ -205,17 +240,6 @@ class Output(Case):
         self.assert_bad_input(plumb("sql", "--query", "slowest", recording()), "slowest_layers")
         without = subprocess.run([PLUMB, "sql", "select 1", recording()], capture_output=True, text=True, timeout=HANG, env=ENVIRONMENT)
         if without.returncode != 0:  # where DuckDB is installed this is a query
-    def test_a_window_that_holds_nothing_is_an_error_and_leaves_no_file(self):
-        path = FOLDER / "window.json"
-        for command in ("trace", "export"):
-            for words, part in ((("--steps", "500:600"), "nothing lies in steps 500 to 599; the steps of this recording are "),
-                                (("--steps", "500:"), "nothing lies in steps from 500 on; the steps of this recording are "),
-                                (("--layers", 9), "nothing lies in layer 9; the layers there are 0 to 2")):
-                self.assert_bad_input(plumb(command, recording(), *words, "-o", path), part)
-                said = plumb(command, recording(), *words, "-o", path, "--json")
-                self.assertEqual((said.returncode, list(json.loads(said.stdout))), (2, ["error"]))
-                self.assertFalse(path.exists())
-
             self.assert_bad_input(without, "npm install @duckdb/node-bindings-linux-x64")
 
     def test_colour_appears_on_a_terminal_only_and_not_with_no_color(self):
