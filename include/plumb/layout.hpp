@@ -86,10 +86,11 @@ enum class StepValue : std::uint16_t {
     kernel_stretch = 6, // ns from the begin of its first kernel to the end of its last, by the same
 };
 enum class Mark : std::uint16_t {
-    reset = 1,     // totals start anew here
-    cut_step = 2,  // the innermost open step of this track ended without a usable time
-    cut_layer = 3, // the same for its innermost open layer
-    resumed = 4,   // recording was off until here
+    reset = 1,       // totals start anew here
+    cut_step = 2,    // the innermost open step of this track ended without a usable time
+    cut_layer = 3,   // the same for its innermost open layer
+    resumed = 4,     // recording was off until here
+    slowed_step = 5, // tracing slowed the step of the innermost open step or context: it is not counted
 };
 
 enum class TransferPart : std::uint16_t { source = 0, target = 1, bytes = 2 };

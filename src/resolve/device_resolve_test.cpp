@@ -8,7 +8,6 @@
 
 #include "planted/tape.hpp"
 #include "plumb/backend.hpp"
-#include "recording/slowed_mark.hpp"
 #include "resolve/resolve.hpp"
 
 namespace plumb::resolve {
@@ -290,7 +289,7 @@ TEST(DeviceResolve, C22_steps_that_were_slowed_by_tracing_of_kernels_are_left_ou
         plant_step(source, i, [](std::int64_t) {});
     }
     const auto slowed = [&source](std::int64_t t) {
-        source.raw(2, {Tape::at(t), pack(RecordKind::mark, static_cast<std::uint16_t>(recording::slowed_step))});
+        source.raw(2, {Tape::at(t), pack(RecordKind::mark, static_cast<std::uint16_t>(Mark::slowed_step))});
     };
     source.context(2, 2);
     slowed(900 * us);

@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "recording/frame_stack.hpp"
-#include "recording/slowed_mark.hpp"
 #include "resolve/duration_reader.hpp"
 #include "resolve/first_steps.hpp"
 #include "resolve/step_table.hpp"
@@ -167,7 +166,7 @@ class Scanner {
             (void)scan.places.pop_innermost(FrameKind::context);
             return;
         case RecordKind::mark:
-            if (id_of(record) == static_cast<std::uint16_t>(recording::slowed_step)) {
+            if (id_of(record) == static_cast<std::uint16_t>(Mark::slowed_step)) {
                 if (place = scan.places.innermost(); place != nullptr && *place != 0) {
                     disturbed_.by_launches.add(*place - 1);
                 }

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/layout.hpp"
 #include "import/rules/node_naming.hpp"
 #include "plumb/record.hpp"
-#include "recording/slowed_mark.hpp"
 
 namespace plumb::attach::cupti {
 
@@ -110,7 +110,7 @@ void KernelWriter::mark(const std::vector<std::uint64_t>& slowed) {
         const ContextScope place(profiler_, profiler_.mode(), {step, 0});
         if (pen != nullptr) {
             (void)pen->push(profiler_.now().ticks,
-                            pack(RecordKind::mark, static_cast<std::uint16_t>(recording::slowed_step)));
+                            pack(RecordKind::mark, static_cast<std::uint16_t>(Mark::slowed_step)));
         }
     }
 }
