@@ -12,10 +12,8 @@
 #include "decoder/sampling/random.hpp"
 
 #if defined(__CUDACC__)
-#define PLUMB_ROLLED _Pragma("unroll 1")
 #define PLUMB_CALLED __device__ __noinline__ // one copy: what is done once need not be fast
 #else
-#define PLUMB_ROLLED
 #define PLUMB_CALLED inline
 #endif
 
