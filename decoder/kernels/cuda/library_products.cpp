@@ -131,7 +131,9 @@ Status LibraryProducts::prepare(const Weight& weight, std::size_t rows) {
             status = status ? grow(scales_, rows * sizeof(float)) : status;
         }
     }
-    plans_.push_back(std::move(plan));
+    if (status) {
+        plans_.push_back(std::move(plan));
+    }
     return status;
 }
 

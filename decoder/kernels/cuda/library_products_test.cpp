@@ -159,6 +159,29 @@ TEST_P(LibraryPrompts, that_fail_in_the_library_end_in_one_sentence) {
               "--backend cpu");
 }
 
+/// Else the shape would be found the next time, and its products go into scratch that is not there.
+TEST_P(LibraryPrompts, whose_scratch_was_refused_are_prepared_anew) {
+    const Result<cuda::CudaDriver>& calls = cuda::driver();
+    ASSERT_TRUE(calls);
+    const auto device = cuda::CudaDevice::open(*calls, "no PTX", 0);
+    ASSERT_TRUE(device);
+    (*device)->enter();
+    const auto products = cuda::LibraryProducts::make(**device, *cuda::cublaslt());
+    ASSERT_NE(products, nullptr);
+    const Weight weight{nullptr, GetParam(), 64, 32};
+    // Its own scratch, twice, then that of the pieces, then that of their scales; what was had remains.
+    const std::vector<std::uint64_t> refused =
+        GetParam() == Type::f32 ? std::vector<std::uint64_t>{1, 1} : std::vector<std::uint64_t>{1, 1, 2, 2};
+    for (const std::uint64_t nth : refused) {
+        vgpu::fail("cuMemAlloc", vgpu::CuResult::out_of_memory, nth);
+        EXPECT_FALSE(products->prepare(weight, 16)) << nth;
+    }
+    EXPECT_TRUE(vgpu::all_failures_struck());
+    EXPECT_TRUE(products->prepare(weight, 16));
+    (*device)->leave();
+    vgpu::clear_failures();
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, LibraryPrompts, testing::Values(Type::f32, Type::bf16, Type::f16),
                          [](const auto& parameter) { return std::string(layout_of(parameter.param).word); });
 
