@@ -27,7 +27,7 @@ inline constexpr unsigned largest_threads = 256;
 inline constexpr unsigned most_experts = 1024; // one thread each
 inline constexpr unsigned most_best = 64;      // values of a row that best() finds
 inline constexpr unsigned bf16_pieces = 3;     // that hold every bit of a float
-inline constexpr unsigned f16_pieces = 2;      // all but the last of a float's 24 bits
+inline constexpr unsigned f16_pieces = 2;      // all but a float's last bit, down to 2^-39 of its row's largest
 
 /// Rows of a multiple of 8 values. F32, BF16, F16 and Q4_K lie as in the file, 16-byte aligned; the others in planes, each
 /// of all blocks: values first, scales behind (see packed.hpp).

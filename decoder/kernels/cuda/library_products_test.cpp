@@ -212,6 +212,28 @@ class SplitInputs : public testing::Test {
         return block_.launch({{grid, 1, 1}, threads, shared}, body, args);
     }
 
+    void expect_pieces_of_f16() {
+        ASSERT_EQ(run(rows, 64, 8, [](auto& m, const auto& a) { split_f16(m, a); }), "");
+        for (unsigned r = 0; r < rows; ++r) {
+            const float* row = in_ + std::size_t{r} * cols;
+            double largest = 0;
+            for (unsigned i = 0; i < cols; ++i) {
+                largest = std::max(largest, std::abs(static_cast<double>(row[i])));
+            }
+            for (unsigned i = 0; i < cols; ++i) {
+                const auto piece = [&](unsigned p) {
+                    return static_cast<double>(
+                        cuda::HostBlock::Lane::from_half(pieces_[p * rows * cols + r * cols + i]));
+                };
+                const float size = std::abs(row[i]);
+                const double unit = static_cast<double>(std::nextafter(size, INFINITY)) - static_cast<double>(size);
+                const double sum = (piece(0) + piece(1)) * static_cast<double>(scales_[r]);
+                EXPECT_LE(std::abs(sum - static_cast<double>(row[i])), std::max(unit, largest * 0x1p-39))
+                    << r << " " << i;
+            }
+        }
+    }
+
     // Whole lines, so that no other's memory shares one.
     alignas(64) float in_[rows * cols];
     alignas(64) std::uint16_t pieces_[3 * rows * cols];
@@ -243,22 +265,20 @@ TEST_F(SplitInputs, add_up_to_every_bit_of_a_float_in_three_pieces_of_bf16) {
     }
 }
 
-TEST_F(SplitInputs, add_up_but_for_a_last_bit_in_two_pieces_of_f16) {
-    ASSERT_EQ(run(rows, 64, 8, [](auto& m, const auto& a) { split_f16(m, a); }), "");
-    for (unsigned r = 0; r < rows; ++r) {
-        const float* row = in_ + std::size_t{r} * cols;
-        double largest = 0;
-        for (unsigned i = 0; i < cols; ++i) {
-            largest = std::max(largest, std::abs(static_cast<double>(row[i])));
+TEST_F(SplitInputs, add_up_but_for_a_last_bit_in_two_pieces_of_f16) { expect_pieces_of_f16(); }
+
+/// What is left of them lies among the halves without an exponent.
+TEST_F(SplitInputs, in_two_pieces_of_f16_lose_2_to_the_minus_39_of_the_largest_where_they_are_far_below_it) {
+    constexpr int exponents[rows] = {0, 120, -80, -127}; // of the last row all floats are subnormal
+    std::uint32_t state = 1;
+    for (const float largest : {1.0F, std::nextafter(2.0F, 0.0F), 1.5F}) {
+        for (unsigned i = 0; i < rows * cols; ++i) {
+            state = state * 1664525U + 1013904223U;
+            const float fraction = 1 + static_cast<float>(state >> 9) * 0x1p-23F;
+            const unsigned col = i % cols;
+            in_[i] = std::ldexp(col == 0 ? largest : fraction, exponents[i / cols] - static_cast<int>(2 * col));
         }
-        for (unsigned i = 0; i < cols; ++i) {
-            const auto piece = [&](unsigned p) {
-                return static_cast<double>(cuda::HostBlock::Lane::from_half(pieces_[p * rows * cols + r * cols + i]));
-            };
-            const double value = static_cast<double>(row[i]);
-            const double sum = (piece(0) + piece(1)) * static_cast<double>(scales_[r]);
-            EXPECT_LE(std::abs(sum - value), std::abs(value) * 0x1p-23 + largest * 0x1p-39) << r << " " << i;
-        }
+        expect_pieces_of_f16();
     }
 }
 
