@@ -483,7 +483,8 @@ class PLUMB_API Step {
 };
 
 namespace detail {
-/// Of the innermost step that is open on this thread; beyond four seconds nothing is recorded.
+/// Of the innermost step that is open on this thread; nothing is recorded beyond four seconds, nor of kernels that ran for
+/// longer than their stretch.
 PLUMB_API void put_step_kernels(Recorder& recorder, std::uint64_t kernels_ns, std::uint64_t stretch_ns) noexcept;
 } // namespace detail
 

@@ -113,7 +113,8 @@ void Step::end() noexcept {
 
 void detail::put_step_kernels(Recorder& recorder, std::uint64_t kernels_ns, std::uint64_t stretch_ns) noexcept {
     detail::ThreadRecorder* pen = recorder.thread();
-    if (pen == nullptr || pen->step_plus_one == 0 || stretch_ns > std::numeric_limits<std::uint32_t>::max()) {
+    if (pen == nullptr || pen->step_plus_one == 0 || kernels_ns > stretch_ns ||
+        stretch_ns > std::numeric_limits<std::uint32_t>::max()) {
         return;
     }
     if (!pen->has_room(2)) { // both or none

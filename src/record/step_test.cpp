@@ -37,6 +37,8 @@ TEST(Step, is_told_how_long_its_kernels_ran_while_it_is_open) {
         PLUMB_STEP(recorder, host, Phase::decode);
         PLUMB_STEP_KERNELS(recorder, 700U, 900U);
         PLUMB_STEP_KERNELS(recorder, 700U, std::uint64_t{1} << 32); // more than a record can say
+        PLUMB_STEP_KERNELS(recorder, std::uint64_t{1} << 32, 900U);
+        PLUMB_STEP_KERNELS(recorder, 901U, 900U); // they cannot run for longer than it took
         recorder.off();
         PLUMB_STEP_KERNELS(recorder, 1U, 2U);
         recorder.on();

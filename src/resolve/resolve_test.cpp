@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <new>
+#include <optional>
 #include <random>
 #include <tuple>
 #include <vector>
@@ -231,6 +232,34 @@ TEST(Resolve, a_worker_whose_chunk_comes_before_the_step_gets_its_phase_and_kv_l
     EXPECT_EQ(inside.bytes, 1280);
     EXPECT_EQ(all.named(Brick::sampling).at(0).step, no_step);
     EXPECT_EQ(all.named(Brick::sampling).at(0).phase, Phase::none);
+}
+
+TEST(Resolve, times_of_kernels_that_do_not_fit_each_other_are_counted_and_no_times) {
+    struct Given {
+        std::optional<std::uint64_t> kernels, stretch;
+        std::uint64_t refused;
+    };
+    constexpr std::uint64_t too_long = std::uint64_t{1} << 32;
+    for (const auto& [kernels, stretch, refused] :
+         {Given{5, 6, 0}, Given{6, 6, 0}, Given{7, 6, 2}, Given{too_long, 6, 2}, Given{5, too_long, 2}, Given{{}, 6, 1},
+          Given{5, {}, 1}, Given{{}, {}, 0}}) {
+        Tape source;
+        source.track(1);
+        source.step_begin(1, 7, Phase::decode, 1000);
+        if (kernels) {
+            source.step_value(1, StepValue::kernels, *kernels);
+        }
+        if (stretch) {
+            source.step_value(1, StepValue::kernel_stretch, *stretch);
+        }
+        source.step_end(1, Phase::decode, 1000, 9000);
+        const Resolved all = resolve_all(source);
+        const ResolvedStep& step = (*all.resolution.steps)[0];
+        const bool fits = kernels && refused == 0;
+        EXPECT_EQ(step.kernels_ns, fits ? *kernels : 0);
+        EXPECT_EQ(step.kernel_stretch_ns, fits ? *stretch : 0);
+        EXPECT_EQ(all.resolution.losses.of(Loss::bad_value), refused);
+    }
 }
 
 TEST(Resolve, F1_work_that_was_not_given_is_absent_and_never_0) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include "recording/frame_stack.hpp"
 #include "resolve/duration_reader.hpp"
@@ -32,6 +33,7 @@ constexpr std::uint64_t kinds_that_tell = bit_of(RecordKind::step_begin) | bit_o
 struct OpenStep {
     ResolvedStep step;
     std::uint64_t first_sequence = 0;
+    std::optional<std::uint32_t> kernels_ns, kernel_stretch_ns;
 };
 
 struct TrackScan {
@@ -270,10 +272,10 @@ class Scanner {
             open->step.has_kv_length = true;
             break;
         case StepValue::kernels:
-            open->step.kernels_ns = static_cast<std::uint32_t>(record.first);
+            open->kernels_ns = static_cast<std::uint32_t>(record.first);
             break;
         case StepValue::kernel_stretch:
-            open->step.kernel_stretch_ns = static_cast<std::uint32_t>(record.first);
+            open->kernel_stretch_ns = static_cast<std::uint32_t>(record.first);
             break;
         default:
             losses_.count(Loss::unknown_kind);
@@ -294,6 +296,12 @@ class Scanner {
         if (!duration || !line.contains(record.first, *duration)) {        // its reason is counted with its sample
             losses_.count(Loss::step_cut_short);
             return;
+        }
+        if (open.kernels_ns && open.kernel_stretch_ns && *open.kernels_ns <= *open.kernel_stretch_ns) {
+            open.step.kernels_ns = *open.kernels_ns;
+            open.step.kernel_stretch_ns = *open.kernel_stretch_ns;
+        } else { // one alone tells nothing
+            losses_.count(Loss::bad_value, (open.kernels_ns ? 1U : 0U) + (open.kernel_stretch_ns ? 1U : 0U));
         }
         open.step.begin_ns = line.to_ns(record.first);
         open.step.end_ns = open.step.host_end_ns = line.to_ns(record.first + *duration);
