@@ -131,17 +131,25 @@ void add_gap_of_stamps(const PhaseSummary& phase, SpeedOfLight& light) {
     light.host_ns = stats::measured(phase.period.mean_ns - stretch);
 }
 
+/// Means of some steps cannot be held against those of all.
+std::string stamps_missing(const PhaseSummary& phase) {
+    return "only " + std::to_string(phase.stamped_steps) + " of " + std::to_string(phase.steps) +
+           " counted steps have kernel stamps";
+}
+
 /// Of the only device of a phase, whose light is known. `gaps_between`: durations are of kernels alone.
 void add_gap_of_device(const PhaseSummary& phase, bool gaps_between, SpeedOfLight& light) {
     const DeviceStretch stretch = stretch_of(phase);
+    const bool some_stamps = phase.stamped_steps != 0;
     if (!stretch.of_device.value) {
         light.kernel_excess_ns = light.between_kernels_ns = light.device_excess_ns = light.host_ns =
-            stats::absent(stretch.of_device.reason);
+            stats::absent(some_stamps ? stamps_missing(phase) : stretch.of_device.reason);
         return;
     }
     light.host_ns = stats::measured(*stretch.of_step.value - *stretch.of_device.value);
     light.device_excess_ns = stats::measured(*stretch.of_device.value - *light.ns_per_step.value);
-    light.kernel_excess_ns = light.between_kernels_ns = stats::absent(gaps_inside);
+    light.kernel_excess_ns = light.between_kernels_ns =
+        stats::absent(some_stamps ? stamps_missing(phase) : gaps_inside);
     if (gaps_between && phase.device->busy_per_step_ns.value) {
         const double kernels = *phase.device->busy_per_step_ns.value;
         light.kernel_times = "trace";
@@ -170,7 +178,7 @@ void add_gaps(const Report& report, PhaseSummary& phase) {
             light.kernel_excess_ns = light.device_excess_ns =
                 stats::measured(phase.period.mean_ns - *light.ns_per_step.value);
             continue;
-        } else if (phase.stamped_steps != 0) {
+        } else if (phase.stamped_steps != 0 && phase.stamped_steps == phase.steps) {
             add_gap_of_stamps(phase, light);
             continue;
         } else {

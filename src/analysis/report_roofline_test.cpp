@@ -201,8 +201,8 @@ TEST(ReportRoofline, the_gap_of_a_device_is_kernels_what_lies_between_them_and_t
     }
 }
 
-TEST(ReportRoofline, the_gap_of_a_device_whose_kernels_stamped_their_times_is_split_by_these) {
-    Tape source;
+/// Steps of 10 ms of one queue: a brick of 7 ms in it, and the stamps of its kernels in the first `stamped` of them.
+void plant_stamps(Tape& source, std::uint64_t steps, std::uint64_t stamped) {
     source.peaks(device_peaks("cuda:0", "a device", 100));
     source.track(1);
     recording::TrackInfo info;
@@ -211,14 +211,21 @@ TEST(ReportRoofline, the_gap_of_a_device_whose_kernels_stamped_their_times_is_sp
     info.source = "cuda_event";
     source.device_track(info, "cuda:0");
     source.work(info.id, Brick::lm_head, WorkQuantity::bytes, 2e8);
-    for (std::uint64_t step = 0; step < 2; ++step) {
+    for (std::uint64_t step = 0; step < steps; ++step) {
         const std::int64_t begin = static_cast<std::int64_t>(step) * 10 * ms;
         source.step_begin(1, step, Phase::decode, begin);
         source.device_scope(info.id, Brick::lm_head, step, -1, begin + ms, begin + 8 * ms, flag_work);
-        source.step_value(1, StepValue::kernels, static_cast<std::uint64_t>(5 * ms) + step);
-        source.step_value(1, StepValue::kernel_stretch, static_cast<std::uint64_t>(6 * ms) + step);
+        if (step < stamped) {
+            source.step_value(1, StepValue::kernels, static_cast<std::uint64_t>(5 * ms) + step);
+            source.step_value(1, StepValue::kernel_stretch, static_cast<std::uint64_t>(6 * ms) + step);
+        }
         source.step_end(1, Phase::decode, begin, begin + 10 * ms);
     }
+}
+
+TEST(ReportRoofline, the_gap_of_a_device_whose_kernels_stamped_their_times_is_split_by_these) {
+    Tape source;
+    plant_stamps(source, 2, 2);
     const Report report = report_of(source);
     const PhaseSummary& phase = *phase_of(report, Phase::decode);
     EXPECT_EQ(phase.stamped_steps, 2U);
@@ -230,6 +237,22 @@ TEST(ReportRoofline, the_gap_of_a_device_whose_kernels_stamped_their_times_is_sp
     EXPECT_DOUBLE_EQ(light.between_kernels_ns.value.value(), 1e6);
     EXPECT_DOUBLE_EQ(light.device_excess_ns.value.value(), 4e6 + 0.5);
     EXPECT_DOUBLE_EQ(light.host_ns.value.value(), 4e6 - 0.5);
+}
+
+TEST(ReportRoofline, the_gap_is_not_split_by_the_stamps_of_some_steps_alone) {
+    Tape source;
+    plant_stamps(source, 3, 2);
+    const Report report = report_of(source);
+    const PhaseSummary& phase = *phase_of(report, Phase::decode);
+    EXPECT_EQ(phase.stamped_steps, 2U);
+    const SpeedOfLight& light = phase.speed_of_light.at(0);
+    EXPECT_EQ(light.kernel_times, "");
+    for (const Figure* figure : {&light.kernel_excess_ns, &light.between_kernels_ns}) {
+        EXPECT_FALSE(figure->value);
+        EXPECT_EQ(figure->reason, "only 2 of 3 counted steps have kernel stamps");
+    }
+    EXPECT_DOUBLE_EQ(light.device_excess_ns.value.value(), 5e6) << "of the spans, in all steps";
+    EXPECT_DOUBLE_EQ(light.host_ns.value.value(), 3e6);
 }
 
 TEST(ReportRoofline, bricks_of_several_places_have_no_gap_of_their_own) {
