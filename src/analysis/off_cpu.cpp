@@ -14,13 +14,17 @@ using recording::OffCpuSample;
 using recording::ThreadSample;
 
 constexpr const char* no_samples =
-    "the recording holds no samples of it: an older version, another system or a clock of the caller's";
-constexpr const char* not_covered = "no two samples lie in these steps: they are 100 ms apart";
+    "the recording holds no samples of it: a trace, an older version, another system or a clock of the caller's";
+constexpr const char* not_covered =
+    "no two samples lie in these steps: they are 100 ms apart, and what happened between two cannot be split";
 constexpr const char* not_kept = "this kernel does not count it (CONFIG_SCHED_INFO), or /proc is not readable";
 
 using Shares = std::array<double, 4>; // of an interval, by phase: in counted steps
 
-/// How much of an interval lies in counted steps. Intervals are asked for in order.
+/// Of an interval: in less of it, what was counted may have happened elsewhere.
+constexpr double least_share = 0.9;
+
+/// How much of an interval lies in counted steps, or 0 where that is too little. Intervals are asked for in order.
 class CountedSteps {
   public:
     CountedSteps(const resolve::StepTable& steps, std::optional<std::uint64_t> only) : steps_(steps), only_(only) {}
@@ -38,6 +42,9 @@ class CountedSteps {
                 shares[static_cast<std::size_t>(step.phase)] +=
                     static_cast<double>(overlap) / static_cast<double>(end - begin);
             }
+        }
+        for (double& share : shares) {
+            share = share < least_share ? 0 : share;
         }
         return shares;
     }
@@ -209,7 +216,7 @@ class Causes {
         }
         if (const std::optional<double> more = grown(last.value, now.times.migrations)) {
             for (std::size_t phase = 0; phase < made_.size(); ++phase) {
-                if (last.counted[phase] > 0) {
+                if (last.counted[phase] >= least_share * last.intervals) {
                     add(threads_[phase][now.track].migrations, more, last.counted[phase] / last.intervals);
                 }
             }

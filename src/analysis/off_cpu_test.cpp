@@ -31,8 +31,8 @@ recording::OffCpuSample sample(std::int64_t at_ns, std::vector<recording::Thread
 }
 
 /// Every 100 ms: the host runs 60, waits 30 for a CPU and is blocked for 10; the worker runs 20 and is blocked for 80.
-void plant(WallEngine& engine, bool migrations = true) {
-    for (std::uint64_t i = 0; i <= 3; ++i) {
+void plant(WallEngine& engine, bool migrations = true, std::uint64_t intervals = 3) {
+    for (std::uint64_t i = 0; i <= intervals; ++i) {
         const std::uint64_t moved = migrations && i % 3 == 0 ? 5 * i : base::not_counted;
         engine.source.off_cpu_.push_back(
             sample(static_cast<std::int64_t>(i) * 100 * ms, {{WallEngine::host, {60 * ms * i, 30 * ms * i, moved}},
@@ -137,13 +137,32 @@ TEST(OffCpu, samples_that_go_back_or_belong_to_no_thread_add_nothing) {
 
 TEST(OffCpu, one_step_has_the_part_of_its_intervals) {
     WallEngine planted = engine();
+    planted.source.step_begin(WallEngine::host, 300, Phase::decode,
+                              300 * ms); // 295 ms: 2 intervals and 95 % of a third
+    planted.source.step_end(WallEngine::host, Phase::decode, 300 * ms, 595 * ms);
+    plant(planted, true, 6);
+    WallOptions options;
+    options.step = 300;
+    const WallPhase phase = planted.decode(options);
+    EXPECT_NEAR(causes_of(phase).covered_ns, 295e6, 1);
+    ASSERT_EQ(causes_of(phase).threads.size(), 2u);
+    EXPECT_NEAR(causes_of(phase).threads[1].run_queue_ns, 2.95 * 30e6, 1e3);
+}
+
+/// What was counted in its interval may have happened in the 99 other steps.
+TEST(OffCpu, F1_one_step_of_many_between_two_samples_is_unknown) {
+    WallEngine planted = engine();
     plant(planted);
     WallOptions options;
     options.step = 150;
     const WallPhase phase = planted.decode(options);
-    EXPECT_NEAR(causes_of(phase).covered_ns, 1e6, 1);
-    ASSERT_EQ(causes_of(phase).threads.size(), 2u);
-    EXPECT_NEAR(causes_of(phase).threads[1].run_queue_ns, 0.3e6, 1e3);
+    EXPECT_EQ(causes_of(phase).intervals, 0u);
+    EXPECT_TRUE(causes_of(phase).threads.empty());
+    for (const Figure& figure : {causes_of(phase).run_queue_ns, causes_of(phase).blocked_ns, causes_of(phase).stolen_ns,
+                                 causes_of(phase).involuntary_switches}) {
+        EXPECT_FALSE(figure.value.has_value());
+        EXPECT_NE(figure.reason.find("no two samples lie in these steps"), std::string::npos) << figure.reason;
+    }
 }
 
 } // namespace

@@ -77,10 +77,10 @@ struct OffCpuThread {
     Figure migrations;       // from one CPU to another
 };
 
-/// Sums over what the samples cover of the counted steps of a phase. An interval that lies in them for a part counts for that part.
+/// Sums over the intervals between samples of which nine tenths or more lie in the counted steps of a phase, each for the part that does.
 struct OffCpuCauses {
     double covered_ns = 0;             // of the counted steps
-    std::uint64_t intervals = 0;       // between samples, that lie in them at least for a part
+    std::uint64_t intervals = 0;       // between samples, that count
     Figure run_queue_ns, blocked_ns;   // of all threads together
     std::vector<OffCpuThread> threads; // the longest off the CPU first
     Figure stolen_ns;                  // by the hypervisor, of all CPUs of the machine

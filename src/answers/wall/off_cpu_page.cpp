@@ -22,10 +22,15 @@ std::string count(const Figure& figure) { return figure.value ? fixed(*figure.va
 } // namespace
 
 void add_off_cpu(Page& page, const WallPhase& phase) {
-    if (!phase.off_cpu || !(phase.off_cpu->covered_ns > 0) || phase.steps == 0) {
+    if (!phase.off_cpu || phase.steps == 0) {
         return;
     }
     const OffCpuCauses& causes = *phase.off_cpu;
+    if (causes.intervals == 0) {
+        page.reason("why off the CPU", causes.run_queue_ns);
+        page.reasons();
+        return;
+    }
     TextTable table({"why off the CPU, us per step"}, {"on a CPU", "run queue", "blocked", "migrations"});
     for (std::size_t i = 0; i < std::min(causes.threads.size(), most_threads); ++i) {
         const OffCpuThread& thread = causes.threads[i];
@@ -43,7 +48,8 @@ void add_off_cpu(Page& page, const WallPhase& phase) {
     page.line("process  " + count(causes.voluntary_switches) + " voluntary and " + count(causes.involuntary_switches) +
                   " involuntary switches, " + count(causes.minor_faults) + " minor and " + count(causes.major_faults) +
                   " major page faults; stolen from the machine " + figure_text(causes.stolen_ns, 1e6, 1) + " ms, in " +
-                  grouped(causes.intervals) + (causes.intervals == 1 ? " sample" : " samples"),
+                  grouped(causes.intervals) + (causes.intervals == 1 ? " sample over " : " samples over ") +
+                  fixed(100 * std::min(1.0, causes.covered_ns / phase.period_ns), 0) + " % of the time of these steps",
               Tone::faint);
     page.reason("why off the CPU", causes.run_queue_ns);
     page.reason("stolen", causes.stolen_ns);

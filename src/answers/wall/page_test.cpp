@@ -129,6 +129,20 @@ TEST(WallText, what_is_absent_says_why) {
     EXPECT_FALSE(contains(text, "the most there is to gain"));
 }
 
+TEST(WallText, why_a_thread_was_off_the_cpu_says_how_much_the_samples_cover_or_why_nothing) {
+    WallReport report = sample_wall();
+    OffCpuCauses& causes = report.phases[0].off_cpu.emplace();
+    causes.run_queue_ns = missing("no two samples lie in these steps");
+    EXPECT_TRUE(contains(render_text(report), "n/a  why off the CPU: no two samples lie in these steps\n"));
+    causes.intervals = 1;
+    causes.covered_ns = 4e6;
+    causes.run_queue_ns = measured(1e6);
+    causes.threads = {{"main", 4e6, 3e6, 1e6, 0, measured(0)}};
+    const std::string text = render_text(report);
+    EXPECT_TRUE(contains(text, "\nmain                              750.0       250.0       0.0 ")) << text;
+    EXPECT_TRUE(contains(text, " in 1 samples over 40 % of the time of these steps\n")) << text;
+}
+
 TEST(WallJson, follows_its_schema_and_every_key_is_documented) {
     WallReport report = sample_wall();
     report.step = 17;

@@ -93,10 +93,10 @@ void describe(V& v, const OffCpuThread& t) {
 template <class V>
 void describe(V& v, const OffCpuCauses& c) {
     v.type("off cpu",
-           "Why threads were off the CPU, as the kernel counts it between samples. Sums over what the samples "
-           "cover of the counted steps; an interval that lies in them for a part counts for that part.");
+           "Why threads were off the CPU, as the kernel counts it between samples. Sums over the intervals of "
+           "which nine tenths or more lie in the counted steps, each for the part that does.");
     v("covered_ns", c.covered_ns, "of the counted steps");
-    v("intervals", c.intervals, "between samples");
+    v("intervals", c.intervals, "between samples, that count");
     v("run_queue_ns", c.run_queue_ns, "of all threads together");
     v("blocked_ns", c.blocked_ns, "of all threads together");
     v("threads", c.threads, "the longest off the CPU first");
