@@ -87,6 +87,49 @@ TEST(Findings, few_steps_make_a_finding_less_sure) {
     EXPECT_NE(few["because"].get<std::string>().find("only 4 steps tell"), std::string::npos) << few;
 }
 
+/// Steps of 1 ms, each off the CPU for 200 us, in so many bricks or behind them; and what the kernel counted.
+json waits(int bricks, bool between, std::int64_t queued_in_100_ms) {
+    constexpr int steps = 250;
+    const Brick names[] = {Brick::attention, Brick::gate_projection, Brick::up_projection};
+    planted::Tape tape;
+    tape.track(1);
+    std::int64_t off = 0;
+    for (int i = 0; i < steps; ++i) {
+        std::int64_t t = i * 1'000'000;
+        const std::int64_t begin = t;
+        tape.step_begin(1, static_cast<std::uint64_t>(i), Phase::decode, t);
+        tape.cpu_time(1, t, t - off);
+        for (int k = 0; k < bricks; ++k, t += 300'000) {
+            off += between ? 0 : 200'000 / bricks;
+            tape.scope(1, names[k], t, t + 300'000);
+            tape.cpu_time(1, t + 300'000, t + 300'000 - off);
+        }
+        off += between ? 200'000 : 0;
+        tape.cpu_time(1, begin + 1'000'000, begin + 1'000'000 - off);
+        tape.step_end(1, Phase::decode, begin, begin + 1'000'000);
+    }
+    for (std::int64_t i = 0; i < 3; ++i) {
+        recording::OffCpuSample& sample = tape.off_cpu_.emplace_back();
+        sample.monotonic_ns = i * 100'000'000;
+        sample.threads = {{1,
+                           {static_cast<std::uint64_t>(i * (100'000'000 - queued_in_100_ms)) + 1,
+                            static_cast<std::uint64_t>(i * queued_in_100_ms), base::not_counted}}};
+    }
+    return first_of(answers::said_of(findings_answer(), std::move(tape)));
+}
+
+TEST(Findings, a_wait_for_a_cpu_is_bounded_by_what_wall_says_is_idle) {
+    const json found = waits(1, false, 60'000'000); // 600 us of a step that is off the CPU for 200
+    EXPECT_EQ(found["kind"], "off_cpu");
+    EXPECT_NEAR(found["at_most_ns"].get<double>(), 200'000, 100) << found;
+}
+
+TEST(Findings, a_wait_has_a_subject_only_where_one_scope_holds_most_of_it) {
+    EXPECT_EQ(waits(1, false, 20'000'000)["subject"], "attention");
+    EXPECT_EQ(waits(3, false, 20'000'000)["subject"], "");
+    EXPECT_EQ(waits(1, true, 20'000'000)["subject"], "");
+}
+
 TEST(Findings, of_several_recordings_each_has_its_own_under_its_name) {
     const planted::TemporaryFile one("findings-one"), other("findings-other");
     ASSERT_TRUE(VirtualEngine(7, EngineMode::host).run({}).tape.save(one.path()).ok());

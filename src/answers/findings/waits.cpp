@@ -28,15 +28,25 @@ void add_scopes(Finding& finding, const WallLane& lane, const std::string& befor
     }
 }
 
+/// The scope that holds half or more of that time; empty: none does.
+std::string main_scope(const WallLane& lane, double ns_per_step) {
+    const std::vector<WallScope>& scopes = lane.idle.scopes;
+    return !scopes.empty() && 2 * scopes.front().self_ns >= ns_per_step * static_cast<double>(lane.steps)
+               ? scopes.front().name
+               : "";
+}
+
 void find_host_bound(FoundInPhase& found, const WallLane& device) {
     const auto steps = static_cast<double>(device.steps);
     const double named = or_zero(device.idle.host_work) / steps, unnamed = or_zero(device.idle.unnamed) / steps;
     Finding finding;
     finding.kind = FindingKind::host_bound;
     finding.at_most_ns = finding.likely_ns = named + unnamed;
-    const bool in_scope = named >= unnamed && !device.idle.scopes.empty();
-    finding.subject = in_scope ? device.idle.scopes.front().name : "";
-    const std::string where = in_scope ? "most of it in " + finding.subject : "most of it in no named scope";
+    finding.subject = main_scope(device, finding.likely_ns);
+    const bool in_scope = !finding.subject.empty();
+    const std::string where = in_scope          ? "most of it in " + finding.subject
+                              : unnamed > named ? "most of it in no named scope"
+                                                : "in several scopes";
     finding.claim = device.name + " waits " + us(finding.likely_ns) + " per step while the host works, " + where +
                     ": nothing was launched meanwhile.";
     add_scopes(finding, device, device.name + " idle, host at work in ");
@@ -119,7 +129,9 @@ void find_off_cpu(FoundInPhase& found, const WallLane& lane) {
     finding.kind = FindingKind::off_cpu;
     const double idle = or_zero(lane.device ? lane.idle.off_cpu : lane.idle.total) / steps;
     const OffCpuThread* const waiting = lane.device ? nullptr : longest_in_queue(found);
-    const double queued = waiting == nullptr ? 0 : per_step(found, waiting->run_queue_ns);
+    // A sample may hold steps of others: more than all threads were off the CPU in these steps, it cannot have been.
+    const double off = (static_cast<double>(lane.tracks) * lane.period_ns - or_zero(lane.busy_sum_ns)) / steps;
+    const double queued = waiting == nullptr ? 0 : std::min(off, per_step(found, waiting->run_queue_ns));
     finding.likely_ns = finding.at_most_ns = std::max(idle, queued);
     if (queued > idle / 2) {
         finding.claim = waiting->name + " waits " + us(queued) + " per step for a CPU that others have" +
@@ -131,16 +143,21 @@ void find_off_cpu(FoundInPhase& found, const WallLane& lane) {
     const std::string whose = lane.device ? lane.name + " idle, host off the CPU" : "no thread on the CPU";
     finding.evidence.push_back(us_per_step("plumb wall", whose, idle));
     if (!lane.device) {
-        finding.subject = lane.idle.scopes.empty() ? "" : lane.idle.scopes.front().name;
+        finding.subject = main_scope(lane, finding.at_most_ns);
         add_scopes(finding, lane, "off the CPU in ");
     }
     add_causes(found, finding);
     finding.refuted_by =
         "a run on a machine with nothing else to do, its threads bound to cores, that is off the CPU as long";
-    found.add(std::move(finding), Sureness::sure,
-              queued > idle ? "the kernel counts for how long a thread waits for a CPU"
-                            : "CPU time was read before and after each stall",
-              lane.steps);
+    if (queued > idle) {
+        const double sampled = found.wall.off_cpu->covered_ns / found.wall.period_ns;
+        found.add(std::move(finding), sampled < 0.9 ? Sureness::likely : Sureness::sure,
+                  "the kernel counts for how long a thread waits for a CPU" +
+                      (sampled < 0.9 ? ", in " + percent(sampled) + " of the time of these steps" : ""),
+                  lane.steps);
+    } else {
+        found.add(std::move(finding), Sureness::sure, "CPU time was read before and after each stall", lane.steps);
+    }
 }
 
 } // namespace
