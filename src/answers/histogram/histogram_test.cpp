@@ -43,5 +43,19 @@ TEST(Histogram, calls_stand_in_equal_bins_from_the_least_to_the_99th_percentile)
     EXPECT_NE(text.find("█"), std::string::npos) << text;
 }
 
+TEST(Histogram, F1_few_calls_have_no_p99_and_it_is_never_above_the_longest) {
+    planted::Tape tape;
+    tape.track(1);
+    tape.step_begin(1, 1, Phase::decode, 0);
+    for (int i = 0; i < 1999; ++i) {
+        tape.scope(1, i < 1000 ? Brick::attention : Brick::lm_head, i * 200 * us, i * 200 * us + 196 * us);
+    }
+    tape.step_end(1, Phase::decode, 0, 1999 * 200 * us);
+    const std::string text = answers::said_of(histogram_answer(), tape).text;
+    EXPECT_NE(text.find("attention   1,000    196.0    196.0    196.0    196.0"), std::string::npos) << text;
+    EXPECT_NE(text.find("lm_head       999    196.0    196.0      n/a    196.0"), std::string::npos) << text;
+    EXPECT_NE(text.find("n/a  lm_head: too few samples (n = 999, p99 needs 1000)"), std::string::npos) << text;
+}
+
 } // namespace
 } // namespace plumb

@@ -8,6 +8,6 @@ global all inner join
     from steps
     where phase = 'decode' and kv_length is not null and not warmup and position(flags, 'sampled') = 0
 ) using (recording, step)
-where category = 'attention' and leaf
+where brick in ('attention', 'attention_score', 'attention_softmax', 'attention_output') and leaf
 group by kv_length_from
 order by kv_length_from

@@ -1,8 +1,8 @@
--- How the times of each brick are spread
+-- How the times of each brick are spread; no percentile where the calls are too few for it
 select phase, brick, n as calls,
-       floor((sorted[toUInt64(p50) + 1] + (sorted[toUInt64(ceil(p50)) + 1] - sorted[toUInt64(p50) + 1]) * (p50 - floor(p50))) / 1e3 * 10 + 0.5) / 10 as p50_us,
-       floor((sorted[toUInt64(p90) + 1] + (sorted[toUInt64(ceil(p90)) + 1] - sorted[toUInt64(p90) + 1]) * (p90 - floor(p90))) / 1e3 * 10 + 0.5) / 10 as p90_us,
-       floor((sorted[toUInt64(p99) + 1] + (sorted[toUInt64(ceil(p99)) + 1] - sorted[toUInt64(p99) + 1]) * (p99 - floor(p99))) / 1e3 * 10 + 0.5) / 10 as p99_us,
+       if(n >= 20, floor((sorted[toUInt64(p50) + 1] + (sorted[toUInt64(ceil(p50)) + 1] - sorted[toUInt64(p50) + 1]) * (p50 - floor(p50))) / 1e3 * 10 + 0.5) / 10, null) as p50_us,
+       if(n >= 100, floor((sorted[toUInt64(p90) + 1] + (sorted[toUInt64(ceil(p90)) + 1] - sorted[toUInt64(p90) + 1]) * (p90 - floor(p90))) / 1e3 * 10 + 0.5) / 10, null) as p90_us,
+       if(n >= 1000, floor((sorted[toUInt64(p99) + 1] + (sorted[toUInt64(ceil(p99)) + 1] - sorted[toUInt64(p99) + 1]) * (p99 - floor(p99))) / 1e3 * 10 + 0.5) / 10, null) as p99_us,
        floor(sorted[n] / 1e3 * 10 + 0.5) / 10 as max_us
 from
 (
