@@ -7,6 +7,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "analysis/loss_note.hpp"
 #include "resolve/name_table.hpp"
 #include "stats/median.hpp"
 
@@ -290,8 +291,7 @@ std::uint64_t lost_records(const recording::Counters& counters, const resolve::R
     for (const auto& [reason, count] : counters.drops) {
         lost += reason == "tensor not checked" ? 0 : count;
     }
-    const std::uint64_t accounted = resolved.records + counters.records_removed;
-    return lost + (counters.records > accounted ? counters.records - accounted : 0); // the rest: in damaged chunks
+    return lost + damaged_records(counters, resolved.records);
 }
 
 bool has_sampled_tracks(const recording::RunFacts& facts) {

@@ -38,4 +38,15 @@ inline void add_loss_note(std::uint64_t lost, std::vector<std::string>& notes) {
     return lost;
 }
 
+/// Written, and neither removed by a limit nor among the `resolved` ones: they were in damaged chunks.
+[[nodiscard]] inline std::uint64_t damaged_records(const recording::Counters& counters, std::uint64_t resolved) {
+    const std::uint64_t accounted = resolved + counters.records_removed;
+    return counters.records > accounted ? counters.records - accounted : 0;
+}
+
+/// `damaged`: records are missing that may have said so.
+[[nodiscard]] inline Figure not_given(const std::string& what, bool damaged) {
+    return {{}, "no " + what + " were given" + (damaged ? ", or what says so was lost with damaged records" : "")};
+}
+
 } // namespace plumb::analysis

@@ -23,7 +23,7 @@ Figure price(const recording::Metadata& metadata, std::string_view name) {
 } // namespace
 
 OwnCost own_cost(const recording::Metadata& metadata, const recording::Counters& counters,
-                 const RecordedCounts& recorded) {
+                 const RecordedCounts& recorded, bool incomplete) {
     OwnCost cost;
     cost.scope_ns = price(metadata, "scope");
     cost.lap_ns = price(metadata, "lap");
@@ -36,6 +36,10 @@ OwnCost own_cost(const recording::Metadata& metadata, const recording::Counters&
         cost.wall_share = stats::absent(is_imported(metadata) ? cost_of_another_tool : no_price);
     } else if (!cost.drain_cpu_ns.value) {
         cost.wall_share = stats::absent(cost.drain_cpu_ns.reason);
+    } else if (incomplete) {
+        cost.wall_share =
+            stats::absent("records of this run are missing, and the time of the thread that wrote them is of "
+                          "all of them");
     } else if (!(wall > 0)) {
         cost.wall_share = stats::absent("nothing was recorded that takes time");
     } else {

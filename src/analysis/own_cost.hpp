@@ -18,6 +18,6 @@ struct RecordedCounts {
 };
 
 [[nodiscard]] OwnCost own_cost(const recording::Metadata& metadata, const recording::Counters& counters,
-                               const RecordedCounts& recorded);
+                               const RecordedCounts& recorded, bool incomplete);
 
 } // namespace plumb::analysis

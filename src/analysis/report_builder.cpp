@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "analysis/device_account.hpp"
+#include "analysis/loss_note.hpp"
 #include "analysis/no_step.hpp"
 #include "analysis/own_cost.hpp"
 #include "analysis/processor_counters.hpp"
@@ -192,6 +193,7 @@ PhaseBases ReportReader::bases() const {
     for (std::size_t i = 0; i < phase_count; ++i) {
         bases.steps[i] = phases_[i].base(static_cast<Phase>(i));
         bases.timed[i] = phases_[i].timed_base(static_cast<Phase>(i));
+        bases.steps[i].damaged = bases.timed[i].damaged = damaged_;
     }
     return bases;
 }
@@ -324,11 +326,12 @@ Report ReportReader::make(const ReportOptions& options, const resolve::Resolutio
     report.description = facts_.descriptions;
     report.scopes = scopes_;
     report.sync_mode = facts_.metadata.sync_mode;
-    report.own_cost = own_cost(facts_.metadata, facts_.counters, recorded_);
+    report.own_cost =
+        own_cost(facts_.metadata, facts_.counters, recorded_, damaged_ || facts_.counters.records_removed != 0);
     report.peaks = facts_.metadata.peaks;
     report.counters = processor_counters(facts_.counters);
     add_rows(report, options);
-    add_rooflines(report);
+    add_rooflines(report, damaged_);
     add_tracks(report);
     add_labels(report);
     add_losses(report, rows_of(options), resolution);
@@ -341,6 +344,10 @@ Report ReportReader::make(const ReportOptions& options, const resolve::Resolutio
 }
 
 void ReportReader::finish(const resolve::Resolution& resolution) {
+    damaged_ = damaged_records(facts_.counters, resolution.records) != 0;
+    for (std::size_t i = 0; i < tracks_->size(); ++i) {
+        damaged_ = damaged_ && (*tracks_)[i].cut == 0; // records that came during a reset() are in neither count
+    }
     if (wall_) {
         wall_->finish();
     }

@@ -94,6 +94,7 @@ class ReportReader final : public read::Observer {
     std::vector<LabelTotal> labels_;
     std::map<std::uint16_t, std::size_t> label_index_;
     std::uint64_t labels_refused_ = 0;
+    bool damaged_ = false; // records are missing
     std::uint64_t scopes_ = 0;
     std::uint64_t outside_complete_steps_ = 0;
     RecordedCounts recorded_;

@@ -404,6 +404,34 @@ TEST(ReportBuilder, own_cost_is_counts_times_price_plus_the_drain) {
     EXPECT_EQ(report.own_cost.floor_ns.value, 8.0);
 }
 
+/// The drain's time is of all records: beside those that are left it says nothing.
+TEST(ReportBuilder, F1_own_cost_is_unknown_where_records_are_missing) {
+    for (const bool removed : {false, true}) {
+        Tape source;
+        source.track(1);
+        plant_step(source, 0, {});
+        source.metadata_.costs = {{"scope", 20.0}, {"lap", 10.0}};
+        source.counters_.drain_cpu_ns = 5000;
+        EXPECT_TRUE(report_of(source).own_cost.wall_share.value.has_value());
+        source.counters_.records = 1000;
+        source.counters_.records_removed = removed ? 990 : 0;
+        const Report report = report_of(source);
+        EXPECT_FALSE(report.own_cost.wall_share.value.has_value());
+        EXPECT_NE(report.own_cost.wall_share.reason.find("are missing"), std::string::npos);
+    }
+}
+
+TEST(ReportBuilder, F1_work_may_have_been_given_in_damaged_records) {
+    Tape source;
+    source.track(1);
+    plant_step(source, 0, {Phase::decode, 0, 0, ms});
+    source.counters_.records = 1000;
+    const Report report = report_of(source);
+    const Row* row = row_of(report.bricks, Phase::decode, "attention");
+    EXPECT_EQ(row->gigabytes_per_second.reason, "no bytes were given, or what says so was lost with damaged records");
+    EXPECT_EQ(row->roof.share.reason, "no bytes or flops were given, or what says so was lost with damaged records");
+}
+
 TEST(ReportBuilder, scopes_of_a_step_that_was_cut_short_are_in_no_row_beside_complete_steps) {
     Tape source;
     source.track(1);

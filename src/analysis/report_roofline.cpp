@@ -244,14 +244,16 @@ Figure excess_of(const Row& row, const Peaks* peaks) {
 
 } // namespace
 
-void add_rooflines(Report& report) {
+void add_rooflines(Report& report, bool damaged) {
     const StepBytes bytes = bytes_of_bricks(report);
     const bool f32_only = is_f32_model(report.description);
     for (auto* rows :
          {&report.bricks, &report.layers, &report.categories, &report.brick_layers, &report.graph_bricks}) {
         for (Row& row : *rows) {
             const Peaks* const peaks = peaks_of(report.peaks, row.device, row.source, row.place);
-            row.roof = roofline(input_of(row, report, bytes, f32_only), peaks);
+            RoofInput input = input_of(row, report, bytes, f32_only);
+            input.damaged = damaged;
+            row.roof = roofline(input, peaks);
             row.excess_per_step_ns = excess_of(row, peaks);
         }
     }

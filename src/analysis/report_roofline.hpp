@@ -6,7 +6,8 @@
 
 namespace plumb::analysis {
 
-void add_rooflines(Report& report);
+/// `damaged`: records are missing that may have told work.
+void add_rooflines(Report& report, bool damaged);
 
 /// For a report that has its rooflines: one sentence for each phase with a brick that no cache explains and that moves more
 /// than the kept peaks allow.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "analysis/loss_note.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb::analysis {
@@ -24,22 +25,22 @@ Figure missing(const Figure& peak, const char* what) {
     return stats::absent(peak.reason.empty() ? std::string("no ") + what + " was measured" : peak.reason);
 }
 
-Figure share(const std::optional<double>& work, const char* what, double duration_ns, const Figure& peak_per_ns) {
+Figure share(const std::optional<double>& work, const char* what, const RoofInput& input, const Figure& peak_per_ns) {
     if (!known(work)) {
-        return stats::absent(std::string("no ") + what + " were given");
+        return not_given(what, input.damaged);
     }
     if (!peak_per_ns.value) {
         return stats::absent(peak_per_ns.reason);
     }
-    return stats::measured(*work / duration_ns / *peak_per_ns.value);
+    return stats::measured(*work / input.duration_ns / *peak_per_ns.value);
 }
 
 Figure intensity_of(const RoofInput& input) {
     if (!known(input.flops)) {
-        return stats::absent("no flops were given");
+        return not_given("flops", input.damaged);
     }
     if (!known(input.bytes)) {
-        return stats::absent("no bytes were given");
+        return not_given("bytes", input.damaged);
     }
     if (*input.bytes == 0) {
         return stats::absent("no bytes are moved");
@@ -113,7 +114,7 @@ Roofline roofline(const RoofInput& input, const Peaks* peaks) {
     Roofline roof;
     roof.intensity = intensity_of(input);
     if (!known(input.bytes) && !known(input.flops)) {
-        return without_shares(std::move(roof), "no bytes or flops were given");
+        return without_shares(std::move(roof), not_given("bytes or flops", input.damaged).reason);
     }
     if (peaks == nullptr) {
         return without_shares(std::move(roof), no_peaks);
@@ -126,8 +127,8 @@ Roofline roofline(const RoofInput& input, const Peaks* peaks) {
                                  ? peaks->read_gigabytes_per_second
                                  : missing(peaks->read_gigabytes_per_second, "read bandwidth");
     const Figure flops = peak_flops_per_ns(*peaks, input.f32_only);
-    roof.memory_share = share(input.bytes, "bytes", input.duration_ns, bandwidth);
-    roof.compute_share = share(input.flops, "flops", input.duration_ns, flops);
+    roof.memory_share = share(input.bytes, "bytes", input, bandwidth);
+    roof.compute_share = share(input.flops, "flops", input, flops);
     const std::optional<double> data = known(input.data_bytes) ? input.data_bytes : input.bytes;
     roof.fits_cache = known(data) && usable(peaks->last_level_cache_bytes) && *data > 0 &&
                       *data <= *peaks->last_level_cache_bytes.value;

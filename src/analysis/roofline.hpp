@@ -25,6 +25,7 @@ struct RoofInput {
     double launch_wait_share = 0;     // 0..1 of the calls include waiting for their launch
     double below_floor_share = 0;     // 0..1 of the calls are shorter than their source resolves
     std::optional<double> data_bytes; // what must fit a cache to stay there, where that is not `bytes`
+    bool damaged = false;             // records are missing that may have told work
     bool f32_only = false;            // its products are of f32: the peak of bf16 is not theirs
 };
 

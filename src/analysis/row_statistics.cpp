@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/row_statistics.hpp"
 
+#include "analysis/loss_note.hpp"
 #include "plumb/backend.hpp"
 #include "stats/figure.hpp"
 
@@ -12,16 +13,16 @@ void RowStatistics::Quantity::merge(const Quantity& other) {
     count += other.count;
 }
 
-Figure RowStatistics::Quantity::per_call(const char* name) const {
+Figure RowStatistics::Quantity::per_call(const char* name, bool damaged) const {
     if (count == 0) {
-        return stats::absent(std::string("no ") + name + " were given");
+        return not_given(name, damaged);
     }
     return stats::measured(sum / static_cast<double>(count));
 }
 
-Figure RowStatistics::Quantity::rate(const char* name, double scale) const {
+Figure RowStatistics::Quantity::rate(const char* name, double scale, bool damaged) const {
     if (count == 0) {
-        return stats::absent(std::string("no ") + name + " were given");
+        return not_given(name, damaged);
     }
     if (time_ns <= 0) {
         return stats::absent("shorter than the clock can tell");
@@ -68,11 +69,11 @@ Row RowStatistics::finish(RowKey key, const PhaseBase& base) const {
     } else {
         row.wall_share = stats::measured(row.time.total_ns / base.period_ns);
     }
-    row.gigabytes_per_second = bytes_.rate("bytes", 1);
-    row.teraflops = flops_.rate("flops", 1000);
-    row.bytes_per_call = bytes_.per_call("bytes");
-    row.flops_per_call = flops_.per_call("flops");
-    row.elements_per_call = elements_.per_call("elements");
+    row.gigabytes_per_second = bytes_.rate("bytes", 1, base.damaged);
+    row.teraflops = flops_.rate("flops", 1000, base.damaged);
+    row.bytes_per_call = bytes_.per_call("bytes", base.damaged);
+    row.flops_per_call = flops_.per_call("flops", base.damaged);
+    row.elements_per_call = elements_.per_call("elements", base.damaged);
     if (barrier_wait_.time_ns > 0) {
         row.barrier_wait_share = stats::measured(barrier_wait_.sum / static_cast<double>(barrier_wait_.time_ns));
     } else {

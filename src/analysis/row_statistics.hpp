@@ -16,7 +16,8 @@ namespace plumb::analysis {
 struct PhaseBase {
     std::uint64_t steps = 0;
     double period_ns = 0;
-    std::string reason; // why there is no share of the wall, when there are no steps
+    std::string reason;   // why there is no share of the wall, when there are no steps
+    bool damaged = false; // records are missing
 };
 
 class RowStatistics {
@@ -54,9 +55,9 @@ class RowStatistics {
             ++count;
         }
         void merge(const Quantity& other);
-        [[nodiscard]] Figure per_call(const char* name) const;
+        [[nodiscard]] Figure per_call(const char* name, bool damaged) const;
         /// In units of 1e9 * scale per second.
-        [[nodiscard]] Figure rate(const char* name, double scale) const;
+        [[nodiscard]] Figure rate(const char* name, double scale, bool damaged) const;
     };
 
     void add_flags(unsigned flags);
