@@ -262,7 +262,6 @@ void ReportReader::add_losses(Report& report, const RowTable& rows, const resolv
     for (const auto& [reason, count] : counters.drops) {
         add(reason, count);
     }
-    add("removed by max_size= or keep=", counters.records_removed);
     add("unresolved: the device never gave their time", counters.unresolved);
     for (std::size_t i = 0; i < resolve::loss_reasons; ++i) {
         add(resolve::loss_words[i], resolution.losses.of(static_cast<resolve::Loss>(i)));

@@ -418,7 +418,30 @@ TEST(ReportBuilder, F1_own_cost_is_unknown_where_records_are_missing) {
         const Report report = report_of(source);
         EXPECT_FALSE(report.own_cost.wall_share.value.has_value());
         EXPECT_NE(report.own_cost.wall_share.reason.find("are missing"), std::string::npos);
+        EXPECT_TRUE(report.losses.empty())
+            << report.losses.front().reason << ": what a limit removed was old, not lost";
     }
+}
+
+/// A step of 1 ms from its middle on, and a whole one behind it; `gap`: records are missing between the two.
+Report begun_late(std::uint64_t removed, bool gap) {
+    Tape source;
+    source.track(1);
+    source.lose(1, 100);
+    source.context_end(1);
+    source.step_end(1, Phase::decode, 0, ms);
+    source.lose(1, gap ? 5 : 0);
+    source.context_end(1);
+    plant_step(source, 1, {Phase::decode, ms, 0, ms});
+    source.counters_.records_removed = removed;
+    return report_of(source);
+}
+
+TEST(ReportBuilder, what_a_limit_cut_was_old_and_is_not_lost) {
+    EXPECT_TRUE(begun_late(100, false).losses.empty()) << begun_late(100, false).losses[0].reason;
+    EXPECT_EQ(loss_of(begun_late(0, false), "steps cut short"), 1u);
+    EXPECT_EQ(loss_of(begun_late(0, false), "layer or context ends"), 2u);
+    EXPECT_EQ(loss_of(begun_late(100, true), "layer or context ends"), 1u) << "behind the gap";
 }
 
 TEST(ReportBuilder, F1_work_may_have_been_given_in_damaged_records) {

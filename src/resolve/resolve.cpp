@@ -123,6 +123,9 @@ class SamplePass {
         if (state.begun && batch.first_sequence != state.next_sequence) {
             state.resolver.records_are_missing();
         }
+        if (!state.begun && tracks_.begins_behind_removed(batch.first_sequence)) {
+            state.resolver.begins_behind_removed();
+        }
         state.begun = true;
         state.next_sequence = batch.first_sequence + batch.count;
         const std::uint64_t cut = tracks_[index].cut;

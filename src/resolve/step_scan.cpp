@@ -40,6 +40,8 @@ struct TrackScan {
     FrameStack<OpenStep> open;
     FrameStack<std::uint64_t> places; // id + 1 of the steps that what follows belongs to, 0 for none
     DurationReader duration;
+    std::optional<std::uint64_t> next_sequence; // none: no batch yet
+    bool behind_removed = false;                // its first record is behind removed ones, and none are missing since
 };
 
 class Scanner {
@@ -65,6 +67,9 @@ class Scanner {
             *scans_[index] = TrackScan();
         }
         TrackScan& scan = *scans_[index];
+        scan.behind_removed = scan.next_sequence ? scan.behind_removed && *scan.next_sequence == batch.first_sequence
+                                                 : tracks_.begins_behind_removed(batch.first_sequence);
+        scan.next_sequence = batch.first_sequence + batch.count;
         const bool timed = tracks_[index].line != nullptr;
         const bool sampled = tracks_[index].info.sampled_every > 1;
         // A queue that is timed in some steps only, and replays, would end steps sometimes with the device, sometimes without.
@@ -289,7 +294,7 @@ class Scanner {
         OpenStep open;
         const std::size_t depth = scan.open.size();
         if (!scan.open.pop(FrameKind::step, record.first, &open)) {
-            losses_.count(Loss::step_cut_short);
+            losses_.count(Loss::step_cut_short, scan.behind_removed ? 0 : 1);
             return;
         }
         losses_.count(Loss::step_cut_short, depth - scan.open.size() - 1); // those inside it have no end

@@ -19,6 +19,7 @@ constexpr std::size_t most_announced = 16; // collectives that are open at once 
 
 void TrackResolver::records_are_missing() {
     missing_ = true;
+    behind_removed_ = false;
     quality_ = 0;
     lead_.reset();
     cause_.reset();
@@ -80,7 +81,7 @@ void TrackResolver::other(const Record& record, bool wanted, std::uint64_t seque
         break;
     case RecordKind::context_end:
         if (!frames_.pop_innermost(FrameKind::context)) {
-            losses_->count(Loss::end_without_begin);
+            incomplete(Loss::end_without_begin);
         }
         refresh();
         break;
@@ -218,7 +219,9 @@ void TrackResolver::node(const Record& record, bool wanted, std::uint64_t sequen
     RecordedNode made;
     const RecordKind kind = kind_of(record);
     if (!nodes_.complete(record, sequence, made)) {
-        losses_->count(Loss::node_incomplete, wanted ? 1 : 0);
+        if (wanted) {
+            incomplete(Loss::node_incomplete);
+        }
     }
     made.timed = (record.second & flag_moment) == 0 && kind != RecordKind::task;
     std::uint64_t duration = 0;
@@ -258,7 +261,7 @@ void TrackResolver::dependency(const Record& record, bool wanted, std::uint64_t 
         return;
     }
     if (!found) {
-        losses_->count(Loss::node_incomplete);
+        incomplete(Loss::node_incomplete);
         return;
     }
     found->step = now_.step;
@@ -279,7 +282,7 @@ void TrackResolver::request(const Record& record, bool wanted, std::uint64_t seq
         return;
     }
     if (!placed || track_->line == nullptr || !track_->line->contains(ticks)) {
-        losses_->count(Loss::request_incomplete);
+        incomplete(Loss::request_incomplete);
         return;
     }
     made.time_ns = track_->line->to_ns(ticks);
@@ -502,7 +505,7 @@ void TrackResolver::frame_end(const Record& record, FrameKind kind, bool wanted,
     refresh();
     if (!known) {
         if (kind == FrameKind::layer) { // steps were counted by the first pass
-            losses_->count(Loss::end_without_begin);
+            incomplete(Loss::end_without_begin);
         }
         return;
     }

@@ -61,6 +61,8 @@ class TrackResolver {
 
     /// Records of this track follow that are not consecutive with those before.
     void records_are_missing();
+    /// The records before the first ones were removed by a limit: what is cut there was old, and is not lost.
+    void begins_behind_removed() { behind_removed_ = true; }
 
     /// Appends to the buffers. `sequence` is that of the first record.
     void consume(const Record* records, std::size_t count, std::uint64_t sequence, ResolvedBuffers& out);
@@ -124,6 +126,7 @@ class TrackResolver {
     [[nodiscard]] Surroundings surroundings_of_step(std::uint64_t id) const;
     void push(FrameKind kind, std::uint64_t begin, const Surroundings& around);
     void refresh();
+    void incomplete(Loss reason) { losses_->count(reason, behind_removed_ ? 0 : 1); }
 
     const Track* track_;
     const StepFactsSource* steps_;
@@ -139,6 +142,7 @@ class TrackResolver {
     Sample blank_; // what every sample has in these surroundings
     bool queue_;   // scopes of this track were submitted by host threads
     bool missing_ = false;
+    bool behind_removed_ = false;                                     // and none are missing since
     std::uint8_t quality_ = 0;                                        // flags of the next scope
     std::optional<Lead> lead_;                                        // of the next scope
     std::optional<Cause> cause_;                                      // of the next scope

@@ -5,7 +5,8 @@
 
 namespace plumb::resolve {
 
-TrackTable::TrackTable(const recording::RunFacts& facts, const Cut& cut) {
+TrackTable::TrackTable(const recording::RunFacts& facts, const Cut& cut)
+    : records_removed_(facts.counters.records_removed != 0) {
     (void)line_of(facts, 0);
     for (const recording::TrackInfo& info : facts.tracks) {
         if (tracks_.size() == max_tracks) {

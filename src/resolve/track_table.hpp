@@ -48,6 +48,9 @@ class TrackTable {
     [[nodiscard]] bool tells_launches() const noexcept { return tells_launches_; }
     void set_tells_launches(bool tells) noexcept { tells_launches_ = tells; }
 
+    /// A track whose first record has this number begins behind records that max_size= or keep= removed: what they cut was old.
+    [[nodiscard]] bool begins_behind_removed(std::uint64_t sequence) const { return records_removed_ && sequence != 0; }
+
     /// The clock of the host tracks, or why it has no line.
     [[nodiscard]] const Result<TickConversion>& host_line() const { return lines_.at(0); }
     /// Why clocks that tracks refer to could not be fitted.
@@ -59,7 +62,7 @@ class TrackTable {
     std::unordered_map<std::uint32_t, Result<TickConversion>> lines_; // by clock id
     std::unordered_map<std::uint32_t, std::size_t> index_;
     std::deque<Track> tracks_; // addresses stay
-    bool tells_launches_ = true;
+    bool tells_launches_ = true, records_removed_ = false;
 };
 
 } // namespace plumb::resolve
