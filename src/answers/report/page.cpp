@@ -314,8 +314,10 @@ void add_remarks(Page& page, const Report& report, const std::vector<const Phase
         }
         page.marked(head, sentence);
     };
+    constexpr const char* not_written = ": the recording could not be written in time, or not at all";
     for (const LossRow& loss : report.losses) {
-        remark("lost  ", plural(loss.count, "record") + ": " + loss.reason);
+        remark("lost  ",
+               plural(loss.count, "record") + ": " + loss.reason + (loss.reason == "ring full" ? not_written : ""));
     }
     const bool explained = std::any_of(report.losses.begin(), report.losses.end(), [](const LossRow& loss) {
         return loss.reason.starts_with("unresolved"); // then each reason has a line of its own

@@ -207,7 +207,9 @@ TEST(TextReport, a_batch_is_reported_per_step_and_few_steps_by_their_mean) {
 
 TEST(TextReport, M3_dropped_records_are_printed_with_their_reason) {
     const std::string text = render_text(crowded_report());
-    EXPECT_TRUE(contains(text, "\nlost  12,345 records: ring full\n")) << text;
+    EXPECT_TRUE(contains(
+        text, "\nlost  12,345 records: ring full: the recording could not be written in time, or not at all\n"))
+        << text;
     EXPECT_TRUE(contains(text, "\nlost  1 record: lap outside any scope\n"));
     EXPECT_FALSE(contains(render_text(healthy_report()), "lost"));
 }
