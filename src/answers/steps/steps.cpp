@@ -78,7 +78,9 @@ void StepsReader::find_slowest(const resolve::StepTable& steps) {
         slow.begin_ns = step.period_begin_ns - first_ns_;
         slow.period_ns = static_cast<double>(period_of(step));
         slow.span_ns = static_cast<double>(step.end_ns - step.begin_ns);
-        slow.tokens = step.prefill_tokens + step.decode_tokens;
+        if (const std::uint64_t tokens = step.prefill_tokens + step.decode_tokens; tokens != 0) {
+            slow.tokens = tokens;
+        }
         const Figure median = periods[static_cast<std::size_t>(step.phase)].finish().p50_ns;
         slow.times_median = !median.value       ? median
                             : *median.value > 0 ? stats::measured(slow.period_ns / *median.value)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,8 @@ struct SlowStep {
     Phase phase = Phase::none;
     std::int64_t begin_ns = 0; // since the first step began
     double period_ns = 0, span_ns = 0;
-    std::uint64_t tokens = 0;
-    Figure times_median; // of the counted steps of its phase
+    std::optional<std::uint64_t> tokens; // none: nobody gave it any
+    Figure times_median;                 // of the counted steps of its phase
 };
 
 struct StepsReport {
@@ -53,7 +54,7 @@ void describe(V& v, const SlowStep& s) {
     v("begin_ns", s.begin_ns, "of its period, since the first listed one began");
     v("period_ns", s.period_ns, "step end to step end");
     v("span_ns", s.span_ns, "its begin to its last end");
-    v("tokens", s.tokens, "");
+    v("tokens", s.tokens, "missing: the step carries none");
     v("times_median", s.times_median, "its period in medians of the counted steps of its phase");
 }
 
@@ -75,7 +76,7 @@ void describe(V& v, const StepsReport& r) {
     v("notes", r.notes, "sentences the reader must know");
 }
 
-constexpr const char* schema_of(const StepsReport&) { return "plumb.steps/1"; }
+constexpr const char* schema_of(const StepsReport&) { return "plumb.steps/2"; }
 [[nodiscard]] page::Page page_of(const StepsReport& report, const TextOptions& options);
 
 } // namespace plumb

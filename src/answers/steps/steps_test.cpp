@@ -63,6 +63,18 @@ TEST(Steps, of_more_than_a_hundred_thousand_the_longest_of_each_few_is_listed) {
     EXPECT_EQ(steps["slowest"].size(), 1);
 }
 
+TEST(Steps, F1_tokens_that_nobody_gave_are_unknown) {
+    Tape none;
+    none.track(1);
+    none.step_begin(1, 1, Phase::decode, 0);
+    none.step_end(1, Phase::decode, 0, 100 * us);
+    const auto [steps, text] = answers::said_of(steps_answer(), none);
+    ASSERT_EQ(steps["slowest"].size(), 1);
+    EXPECT_FALSE(steps["slowest"][0].contains("tokens"));
+    EXPECT_NE(text.find("n/a  tokens: the step carries none"), std::string::npos) << text;
+    EXPECT_EQ(answers::said_of(steps_answer(), tape(30)).document["slowest"][0]["tokens"], 1);
+}
+
 TEST(Steps, a_run_without_steps_says_so) {
     Tape none;
     none.track(1);
