@@ -143,13 +143,14 @@ struct GraphInfo {
     std::string twin_reason; // why there is none: "n/a (memory nodes)"
     double twin_build_ns = unknown;
     double twin_bytes = unknown;
-    std::uint64_t every = 0;             // one replay out of so many is sampled now
-    double site_cost_ns = unknown;       // calibrated cost of one stamp in a replay
-    double site_cost_error_ns = unknown; // of that: three standard errors; half of it at least, until replays confirm it
-    double tick_ns = unknown;            // what the clock that its stamps read counts in, as last learnt
-    double plain_span_ns = unknown;      // median span of adjacent plain replays by outer events
-    double closure_raw = unknown;        // (sum of part medians - plain span) / plain span
-    double closure = unknown;            // the same with calibrated parts
+    std::uint64_t every = 0;       // one replay out of so many is sampled now
+    double site_cost_ns = unknown; // calibrated cost of one stamp in a replay
+    double site_cost_error_ns =
+        unknown;                    // of that: three standard errors; half of it at least, until replays confirm it
+    double tick_ns = unknown;       // what the clock that its stamps read counts in, as last learnt
+    double plain_span_ns = unknown; // median span of adjacent plain replays by outer events
+    double closure_raw = unknown;   // (sum of part medians - plain span) / plain span
+    double closure = unknown;       // the same with calibrated parts
 };
 
 /// A kernel that the caller made known: what its code hash stands for.

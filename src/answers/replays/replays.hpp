@@ -75,7 +75,8 @@ void describe(V& v, const ReplayRow& r) {
     v("twin_estimated_bytes", r.twin_bytes, "");
     v("tick_ns", r.tick_ns, "what the clock of its stamps counts in, as last learnt");
     v("site_cost_ns", r.site_cost_ns, "one stamp in a replay");
-    v("site_cost_error_ns", r.site_cost_error_ns, "of that: three standard errors; half of it at least, until replays confirm it");
+    v("site_cost_error_ns", r.site_cost_error_ns,
+      "of that: three standard errors; half of it at least, until replays confirm it");
     v("closure_raw", r.closure_raw,
       "(sum of part medians − plain span) / plain span, with the cost of the stamps left in");
     v("closure", r.closure, "the same, calibrated");
