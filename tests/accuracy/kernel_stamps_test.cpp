@@ -88,7 +88,7 @@ TEST_P(StampedGap, is_split_in_four_that_add_up_to_the_period) {
     for (PhaseSummary& one : report->phases) {
         one.speed_of_light.clear();
     }
-    analysis::add_rooflines(*report);
+    analysis::add_rooflines(*report, false);
     const auto phase = std::find_if(report->phases.begin(), report->phases.end(),
                                     [](const PhaseSummary& one) { return one.phase == Phase::decode; });
     ASSERT_NE(phase, report->phases.end());
