@@ -46,7 +46,7 @@ export function Bricks({ report, phase, histogram }: { report: Report; phase: st
     { head: "calls/step", key: (row) => row.calls_per_step, cell: (row) => <Num of={row.calls_per_step} decimals={Number.isInteger(row.calls_per_step) ? 0 : 2} /> },
     column("p50 us", (row) => row.time.p50_ns, 1e3, 1, "of one call"),
     column("p90 us", (row) => row.time.p90_ns, 1e3, 1, "of one call"),
-    { head: "min to p99", left: true, cell: (row) => <Spread of={spreadOf(row)} />, hint: "how the calls are spread, in 24 bins" },
+    { head: "the shortest 99 %", left: true, cell: (row) => <Spread of={spreadOf(row)} />, hint: "how the calls are spread, in 24 bins" },
   ];
   if (rows.some((row) => valueOf(row.barrier_wait_share) !== undefined)) columns.push(column("% barrier", (row) => row.barrier_wait_share, 0.01, 1, "of its time: its thread waited for the others of its team"));
   if (rows.some((row) => valueOf(row.roofline.share) !== undefined)) columns.push(column("% roof", (row) => row.roofline.share, 0.01, 1, "of what bandwidth and arithmetic of the machine allow"));
