@@ -442,6 +442,14 @@ TEST(ReportBuilder, what_a_limit_cut_was_old_and_is_not_lost) {
     EXPECT_EQ(loss_of(begun_late(0, false), "steps cut short"), 1u);
     EXPECT_EQ(loss_of(begun_late(0, false), "layer or context ends"), 2u);
     EXPECT_EQ(loss_of(begun_late(100, true), "layer or context ends"), 1u) << "behind the gap";
+    Tape source;
+    source.track(1);
+    source.lose(1, 100);
+    for (int i = 0; i < 70; ++i) {
+        source.context_end(1);
+    }
+    source.counters_.records_removed = 100;
+    EXPECT_EQ(loss_of(report_of(source), "layer or context ends"), 6u) << "no 70 were open";
 }
 
 TEST(ReportBuilder, F1_work_may_have_been_given_in_damaged_records) {

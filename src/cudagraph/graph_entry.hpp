@@ -185,7 +185,7 @@ class GraphEntry final : public Probe {
     Readings plain_spans_; // by outer events, with what wait there was: a step as it is
     Readings pairs_{96};
     SiteBook sites_;
-    bool cost_was_known_ = false; // of a site: a sample was corrected by it
+    bool cost_was_known_ = false; // of a site, by enough readings
     TimerTick timer_tick_;        // of the readings since the tick was last learnt; readers of samples alone
     std::uint32_t track_ = 0;     // 0: none yet; readers of samples alone
     ProbeKind track_kind_ = ProbeKind::event;

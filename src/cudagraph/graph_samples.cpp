@@ -181,7 +181,7 @@ Status GraphEntry::learn_sample(const Shot& shot) {
         cost = site_cost();
         // Samples with their stamps' cost inside would stand among corrected ones.
         sound = sound && !(cost_was_known_ && std::isnan(cost.ns));
-        cost_was_known_ = cost_was_known_ || !std::isnan(cost.ns);
+        cost_was_known_ = cost_was_known_ || (pairs_.count() >= SiteBook::enough_stamped && !std::isnan(cost.ns));
         if (!std::isnan(outer.ns)) {
             book_.add_around(outer.ns - stamped_length(*shot.twin, readings, cost.pair), outer.waited);
         }

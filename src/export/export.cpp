@@ -68,8 +68,12 @@ Error nothing_in(const recording::RecordedRun& run, const ExportWindow& window, 
     }
     resolve::TrackTable tracks(*run.facts, {});
     resolve::Losses losses;
+    const auto in_window = [&window](const resolve::ResolvedStep& step) {
+        return window.steps->first <= step.id && step.id <= window.steps->second;
+    };
     if (const auto first = resolve::scan_steps(run, tracks, 0, losses);
-        first.ok() && !first->steps.empty() && window.steps) {
+        first.ok() && !first->steps.empty() && window.steps &&
+        std::none_of(first->steps.all().begin(), first->steps.all().end(), in_window)) {
         const auto [least, most] = std::minmax_element(first->steps.all().begin(), first->steps.all().end(),
                                                        [](const auto& a, const auto& b) { return a.id < b.id; });
         return {ErrorCode::not_found, "nothing lies in " + words_of("step", *window.steps) +

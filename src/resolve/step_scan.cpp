@@ -294,7 +294,7 @@ class Scanner {
         OpenStep open;
         const std::size_t depth = scan.open.size();
         if (!scan.open.pop(FrameKind::step, record.first, &open)) {
-            losses_.count(Loss::step_cut_short, scan.behind_removed ? 0 : 1);
+            losses_.count(Loss::step_cut_short, std::exchange(scan.behind_removed, false) ? 0 : 1);
             return;
         }
         losses_.count(Loss::step_cut_short, depth - scan.open.size() - 1); // those inside it have no end

@@ -19,7 +19,7 @@ constexpr std::size_t most_announced = 16; // collectives that are open at once 
 
 void TrackResolver::records_are_missing() {
     missing_ = true;
-    behind_removed_ = false;
+    may_be_cut_ = 0;
     quality_ = 0;
     lead_.reset();
     cause_.reset();

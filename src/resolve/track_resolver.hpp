@@ -62,7 +62,7 @@ class TrackResolver {
     /// Records of this track follow that are not consecutive with those before.
     void records_are_missing();
     /// The records before the first ones were removed by a limit: what is cut there was old, and is not lost.
-    void begins_behind_removed() { behind_removed_ = true; }
+    void begins_behind_removed() { may_be_cut_ = deepest; }
 
     /// Appends to the buffers. `sequence` is that of the first record.
     void consume(const Record* records, std::size_t count, std::uint64_t sequence, ResolvedBuffers& out);
@@ -126,7 +126,12 @@ class TrackResolver {
     [[nodiscard]] Surroundings surroundings_of_step(std::uint64_t id) const;
     void push(FrameKind kind, std::uint64_t begin, const Surroundings& around);
     void refresh();
-    void incomplete(Loss reason) { losses_->count(reason, behind_removed_ ? 0 : 1); }
+    void incomplete(Loss reason) {
+        losses_->count(reason, may_be_cut_ != 0 ? 0 : 1);
+        if (may_be_cut_ != 0) {
+            --may_be_cut_;
+        }
+    }
 
     const Track* track_;
     const StepFactsSource* steps_;
@@ -142,7 +147,8 @@ class TrackResolver {
     Sample blank_; // what every sample has in these surroundings
     bool queue_;   // scopes of this track were submitted by host threads
     bool missing_ = false;
-    bool behind_removed_ = false;                                     // and none are missing since
+    static constexpr std::uint8_t deepest = 64;                       // that frames are nested
+    std::uint8_t may_be_cut_ = 0;                                     // ends whose begins were removed, at most
     std::uint8_t quality_ = 0;                                        // flags of the next scope
     std::optional<Lead> lead_;                                        // of the next scope
     std::optional<Cause> cause_;                                      // of the next scope

@@ -127,6 +127,11 @@ class Kernels(Case):
         self.assert_whole_steps(case)
         self.assertNotIn("work outside of graphs is not recorded", case.done.stderr)
 
+    def test_of_a_program_that_ends_in_its_first_window_are_whole_steps(self):
+        case = self.recorded("steps=60", "ranges")
+        self.assert_true(case)
+        self.assert_whole_steps(case)
+
     def test_C22_windows_are_far_apart_and_their_steps_are_left_out(self):
         case = self.recorded("steps=8000", "ranges")
         windows = case.windows()

@@ -20,13 +20,14 @@ constexpr std::uint64_t most_records = 16;                       // of one kerne
 
 } // namespace
 
-/// Null: this thread has none.
+/// Null: this thread has none, or its ring is not emptied.
 detail::ThreadRecorder* KernelWriter::pen_with_room() {
-    detail::ThreadRecorder* const pen = profiler_.thread();
+    detail::ThreadRecorder* const pen = full_ ? nullptr : profiler_.thread();
     if (pen != nullptr && !pen->has_room(most_records)) {
         (void)profiler_.flush();
+        full_ = !pen->has_room(most_records);
     }
-    return pen;
+    return full_ ? nullptr : pen;
 }
 
 /// What its kernels are called and in which layer they are; the same as a captured graph's of these kernels.
@@ -116,6 +117,7 @@ void KernelWriter::mark(const std::vector<std::uint64_t>& slowed) {
 }
 
 std::uint64_t KernelWriter::write(const std::vector<TracedKernel>& kernels, const WindowKernels& content) {
+    full_ = false;
     mark(content.slowed);
     std::optional<ContextScope> place;
     Context here;

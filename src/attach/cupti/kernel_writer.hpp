@@ -54,6 +54,7 @@ class KernelWriter {
     void mark(const std::vector<std::uint64_t>& slowed);
 
     Profiler& profiler_;
+    bool full_ = false; // there was no room in this call of write()
     std::unordered_map<std::string, std::uint32_t> name_numbers_;
     std::map<std::vector<std::uint64_t>, std::vector<Called>> known_;     // by names and lanes of a sequence
     std::size_t known_kernels_ = 0;                                       // asked for since nothing was known

@@ -45,7 +45,9 @@ constexpr milliseconds longest_lag{200}; // of the device behind its host, that 
 constexpr milliseconds look{5};
 constexpr int pause_factor = 19; // CUPTI is on for at most a twentieth of the time
 constexpr milliseconds shortest_pause{1000};
-constexpr milliseconds longest_idle_window{100}; // without a launch; another tool may want CUPTI
+constexpr milliseconds longest_idle_window{100}; // without a launch
+constexpr milliseconds longest_first_window{
+    1000}; // the same, before the program's first one; another tool may want CUPTI
 constexpr std::size_t most_launches = std::size_t{1} << 20;
 
 /// What launching threads tell.
@@ -99,10 +101,17 @@ void note_launch(std::uint32_t correlation) {
     launches.seen.push_back({correlation, reinterpret_cast<std::uintptr_t>(&thread_mark), step});
 }
 
+void stop();
+
 CuptiOptions options() {
     CuptiOptions made;
     made.launched = note_launch;
     made.origins = false;
+    // Before CUPTI's own handlers at exit, which would find us at work.
+    made.loaded = [] {
+        static const int registered = std::atexit(stop);
+        (void)registered;
+    };
     for (const char* name :
          {"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8"}) { // the program's own, if it has one
         if (void* const loaded = dlopen(name, RTLD_LAZY | RTLD_NOLOAD); loaded != nullptr) {
@@ -112,8 +121,6 @@ CuptiOptions options() {
     }
     return made;
 }
-
-void stop();
 
 /// True: the process is about to end.
 bool stops_within(KernelCollection& all, steady_clock::duration time) {
@@ -149,7 +156,8 @@ std::optional<steady_clock::time_point> first_launch(const KernelCollection& all
 
 /// Lets the program run until the window has what it is for. False: nothing was launched.
 bool wait_for_content(KernelCollection& all, steady_clock::time_point opened, bool& stops) {
-    while (!stops && !first_launch(all) && steady_clock::now() - opened < longest_idle_window) {
+    const milliseconds patience = all.windows == 0 ? longest_first_window : longest_idle_window;
+    while (!stops && !first_launch(all) && steady_clock::now() - opened < patience) {
         stops = stops_within(all, look);
     }
     if (!first_launch(all)) {
@@ -169,7 +177,7 @@ bool wait_for_content(KernelCollection& all, steady_clock::time_point opened, bo
     return true;
 }
 
-/// Until a kernel has run that was launched after the content of the window was complete.
+/// Until a kernel has ended that was launched after the content of the window was complete.
 void wait_for_device(KernelCollection& all, CuptiReader& reader, OpenedWindow& window) {
     std::uint32_t last = 0;
     {
@@ -178,27 +186,18 @@ void wait_for_device(KernelCollection& all, CuptiReader& reader, OpenedWindow& w
         last = window.gaps.closing != 0 ? all.launches.seen.back().correlation : 0;
     }
     const steady_clock::time_point begin = steady_clock::now();
-    std::uint32_t newest = 0; // that has ended
-    while (!window.last && newest <= last && steady_clock::now() - begin < longest_lag) {
+    bool came = false;
+    while (!window.last && !came && steady_clock::now() - begin < longest_lag) {
         window.last = stops_within(all, look);
         Result<KernelTrace> taken = reader.take();
         if (!taken) {
             window.status = taken.error();
             return;
         }
-        for (const TracedKernel& kernel : taken->kernels) {
-            newest = std::max(newest, kernel.correlation);
-        }
+        came = std::any_of(taken->kernels.begin(), taken->kernels.end(),
+                           [last](const TracedKernel& kernel) { return kernel.correlation > last; });
         add(window.trace, *std::move(taken));
     }
-    if (newest > last) {
-        return;
-    }
-    const std::lock_guard lock(all.launches.mutex); // the device lags behind: only so far
-    const auto& seen = all.launches.seen;
-    const auto behind = std::find_if(seen.begin(), seen.end(),
-                                     [newest](const KernelLaunch& launch) { return launch.correlation >= newest; });
-    window.gaps.closing = std::min(window.gaps.closing, static_cast<std::size_t>(behind - seen.begin()));
 }
 
 Result<OpenedWindow> open_window(KernelCollection& all) {
@@ -210,14 +209,11 @@ Result<OpenedWindow> open_window(KernelCollection& all) {
         all.launches.beyond_bound = false;
     }
     all.first_launch_ns.store(0, std::memory_order_relaxed);
-    const steady_clock::time_point opened = steady_clock::now();
     Result<std::unique_ptr<CuptiReader>> reader = CuptiReader::start(options());
     if (!reader) {
         return reader.error();
     }
-    // Behind CUPTI's own handlers, which the ones that were registered before them would find at work.
-    static const int registered = std::atexit(stop);
-    (void)registered;
+    const steady_clock::time_point opened = steady_clock::now();
     OpenedWindow window;
     {
         const std::lock_guard lock(all.launches.mutex);
@@ -232,25 +228,27 @@ Result<OpenedWindow> open_window(KernelCollection& all) {
         window.status = rest.error();
     }
     reader->reset();
-    window.length = steady_clock::now() - opened;
     const std::lock_guard lock(all.launches.mutex);
+    if (!all.launches.seen.empty() || all.windows != 0) { // before the first launch there is nothing to slow
+        window.length = steady_clock::now() - opened;
+    }
     window.launches.swap(all.launches.seen);
+    window.gaps.closing = std::min(window.gaps.closing, ended_launches(window.launches, window.trace.kernels));
     window.gaps.unusable.swap(window.trace.unusable);
     window.gaps.any =
         all.launches.beyond_bound || window.trace.beyond_bound + window.trace.dropped != 0 || !window.status;
     return window;
 }
 
-/// Of the launches whose kernels should all be there.
-std::uint64_t lost_in(const OpenedWindow& window) {
-    std::unordered_set<std::uint32_t> whole;
-    for (std::size_t i = window.gaps.opening; i < window.gaps.closing; ++i) {
-        whole.insert(window.launches[i].correlation);
+/// Kernels of these launches that have no time.
+std::uint64_t unusable_of(const OpenedWindow& window, std::size_t from, std::size_t to) {
+    std::unordered_set<std::uint32_t> launches;
+    for (std::size_t i = from; i < to; ++i) {
+        launches.insert(window.launches[i].correlation);
     }
-    return window.trace.beyond_bound + window.trace.dropped +
-           static_cast<std::uint64_t>(
-               std::count_if(window.gaps.unusable.begin(), window.gaps.unusable.end(),
-                             [&whole](std::uint32_t correlation) { return whole.count(correlation) != 0; }));
+    return static_cast<std::uint64_t>(
+        std::count_if(window.gaps.unusable.begin(), window.gaps.unusable.end(),
+                      [&launches](std::uint32_t correlation) { return launches.count(correlation) != 0; }));
 }
 
 void write_window(KernelCollection& all, OpenedWindow& window) {
@@ -261,7 +259,8 @@ void write_window(KernelCollection& all, OpenedWindow& window) {
     const std::uint64_t written = writer->write(kernels, arrange(kernels, window.launches, window.gaps));
     ++all.windows;
     all.kernels += written;
-    all.lost += lost_in(window) + kernels.size() - written;
+    all.lost += window.trace.beyond_bound + window.trace.dropped +
+                unusable_of(window, window.gaps.opening, window.gaps.closing) + kernels.size() - written;
 }
 
 /// Why no more windows are opened after this one; success: there may be more.
@@ -269,7 +268,8 @@ Status usable(const OpenedWindow& window) {
     if (!window.status) {
         return window.status;
     }
-    if (window.trace.kernels.empty() && window.trace.outside != 0) {
+    const bool none_timed = window.trace.kernels.empty() && window.trace.untimed == 0;
+    if (none_timed && unusable_of(window, 0, window.launches.size()) != 0) {
         return Error{ErrorCode::already_exists, "another tool has changed CUPTI's clock"};
     }
     if (uses_queues()) {

@@ -40,6 +40,17 @@ std::set<std::uint64_t> cut_steps(const std::vector<KernelLaunch>& launches, con
 
 } // namespace
 
+std::size_t ended_launches(const std::vector<KernelLaunch>& launches,
+                           const std::vector<backends::cuda::TracedKernel>& kernels) {
+    std::uint32_t newest = 0;
+    for (const backends::cuda::TracedKernel& kernel : kernels) {
+        newest = std::max(newest, kernel.correlation);
+    }
+    const auto behind = std::find_if(launches.begin(), launches.end(),
+                                     [newest](const KernelLaunch& launch) { return launch.correlation > newest; });
+    return static_cast<std::size_t>(behind - launches.begin());
+}
+
 WindowKernels arrange(const std::vector<backends::cuda::TracedKernel>& kernels,
                       const std::vector<KernelLaunch>& launches, const WindowGaps& gaps) {
     WindowKernels made;

@@ -36,6 +36,10 @@ struct WindowGaps {
     bool any = false;                     // any one may
 };
 
+/// How many of the launches a device that lags behind has ended, at most: those up to the newest that has a kernel.
+[[nodiscard]] std::size_t ended_launches(const std::vector<KernelLaunch>& launches,
+                                         const std::vector<backends::cuda::TracedKernel>& kernels);
+
 /// `kernels` in the order of their begins.
 [[nodiscard]] WindowKernels arrange(const std::vector<backends::cuda::TracedKernel>& kernels,
                                     const std::vector<KernelLaunch>& launches, const WindowGaps& gaps);

@@ -91,6 +91,18 @@ TEST(Window, C23_a_step_or_a_replay_with_a_kernel_that_has_no_time_is_not_whole)
     EXPECT_EQ(window.sequences.size(), 6u); // the kernels of the third stand alone
 }
 
+TEST(Window, C23_a_device_that_lags_behind_ends_it_where_it_is) {
+    Seen seen;
+    for (const std::uint64_t step : {7, 8, 9, 10, 11}) {
+        seen.launch(step);
+    }
+    EXPECT_EQ(ended_launches(seen.launches, seen.kernels), 5u);
+    seen.kernels.resize(3);
+    EXPECT_EQ(ended_launches(seen.launches, seen.kernels), 3u);
+    seen.kernels.clear();
+    EXPECT_EQ(ended_launches(seen.launches, seen.kernels), 0u);
+}
+
 TEST(Window, where_a_kernel_may_be_lost_no_step_is_whole) {
     Seen seen;
     for (const std::uint64_t step : {7, 8, 9}) {

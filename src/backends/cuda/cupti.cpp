@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "backends/cuda/cupti_types.hpp"
@@ -46,7 +47,7 @@ struct Inbox {
     Calls calls;
     KernelTrace trace;
     std::size_t max_kernels = 0;
-    std::size_t buffers = 0;
+    std::set<std::uint8_t*> buffers; // handed out; others are another tool's
     std::atomic<const HostClock*> host_clock{nullptr};
     std::atomic<void (*)(std::uint32_t)> launched{nullptr};
 };
@@ -65,10 +66,12 @@ std::uint64_t now_ns() {
 void request_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records) {
     const std::lock_guard lock(inbox().mutex);
     *most_records = 0; // as many as fit
-    *buffer =
-        inbox().buffers < most_buffers ? static_cast<std::uint8_t*>(std::aligned_alloc(8, buffer_bytes)) : nullptr;
+    *buffer = inbox().buffers.size() < most_buffers ? static_cast<std::uint8_t*>(std::aligned_alloc(8, buffer_bytes))
+                                                    : nullptr;
     *bytes = *buffer != nullptr ? buffer_bytes : 0; // without one CUPTI drops, and counts it
-    inbox().buffers += *buffer != nullptr ? 1 : 0;
+    if (*buffer != nullptr) {
+        inbox().buffers.insert(*buffer);
+    }
 }
 
 /// Spoiled stamps are off by a day, clocks by microseconds.
@@ -103,9 +106,9 @@ void add_kernel(Inbox& in, const KernelActivity& kernel) {
 void complete_buffer(Context context, std::uint32_t stream, std::uint8_t* buffer, std::size_t, std::size_t valid) {
     const std::lock_guard lock(inbox().mutex);
     Inbox& in = inbox();
+    const bool ours = in.buffers.erase(buffer) != 0;
     void* record = nullptr;
-    while (buffer != nullptr && valid > 0 &&
-           in.calls.next_record(buffer, valid, &record) == cupti::CuptiResult::success) {
+    while (ours && valid > 0 && in.calls.next_record(buffer, valid, &record) == cupti::CuptiResult::success) {
         const auto& kernel = *static_cast<const KernelActivity*>(record);
         if (kernel.kind == cupti::kind_concurrent_kernel) {
             add_kernel(in, kernel);
@@ -115,9 +118,8 @@ void complete_buffer(Context context, std::uint32_t stream, std::uint8_t* buffer
     if (in.calls.dropped(context, stream, &dropped) == cupti::CuptiResult::success) {
         in.trace.dropped += dropped;
     }
-    if (buffer != nullptr) {
+    if (ours) {
         std::free(buffer);
-        --in.buffers;
     }
 }
 
@@ -284,6 +286,7 @@ struct CuptiReader::Session {
         if (std::exchange(enabled, false)) {
             flushed = flush(true); // first: what is disabled with records in it may be lost
             static_cast<void>(calls.disable(cupti::kind_concurrent_kernel));
+            static_cast<void>(flush(true)); // what was launched in between
         }
         if (subscriber != nullptr) {
             static_cast<void>(calls.unsubscribe(std::exchange(subscriber, nullptr)));
@@ -320,6 +323,9 @@ Result<std::unique_ptr<CuptiReader>> CuptiReader::start(const CuptiOptions& opti
     }
     if (inbox().registered != calls->register_timestamp) {
         static_cast<void>(base::keep_for_good(std::move(*library))); // its threads live on
+    }
+    if (options.loaded != nullptr) {
+        options.loaded();
     }
     std::unique_ptr<CuptiReader> reader(new CuptiReader(std::make_unique<Session>()));
     reader->session_->calls = *calls;

@@ -20,6 +20,7 @@ struct CuptiOptions {
     std::vector<std::string> libraries;    // looked for first: full paths, e.g. in pip's package
     const HostClock* host_clock = nullptr; // whose nanoseconds the stamps are; null: CLOCK_MONOTONIC
     std::size_t max_kernels = 1'000'000;   // kept; the rest is counted
+    void (*loaded)() = nullptr;            // called when CUPTI's library is there and before it is used; null: nobody
     bool origins = true;                   // KernelTrace::origins are wanted
     /// Told TracedKernel::correlation, on the launching thread, as a launch begins: from before kernels are traced until after, so of
     /// those told before start() returned some may lack kernels. May take no lock that is held around a call of the reader or of
