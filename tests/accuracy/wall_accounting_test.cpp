@@ -168,7 +168,8 @@ TEST_F(WallAccounting, a_sleep_shows_as_idle_and_leaves_coverage_alone) {
         EXPECT_GE(wall.idle_ns, slept->planted.idle_ns * 0.99);
         EXPECT_NEAR(wall.busy_ns / slept->cpu_ns, 1.0, 0.005);
     }
-    EXPECT_NEAR(*once.decode.wall.coverage.value, *twice.decode.wall.coverage.value, 0.02); // counted, it would take a sixth off
+    EXPECT_NEAR(*once.decode.wall.coverage.value, *twice.decode.wall.coverage.value,
+                0.02); // counted, it would take a sixth off
 }
 
 /// Both of one step: what the account of its period adds up to, and a stopwatch from decode call to decode call.
