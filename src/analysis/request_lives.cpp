@@ -52,9 +52,9 @@ RequestLives::Open* RequestLives::open(const RequestEvent& event) {
     return &made;
 }
 
-void RequestLives::waited(RequestLife& life, const RequestStretch& wait) {
-    if (wait.end_ns - wait.begin_ns > life.longest_wait.end_ns - life.longest_wait.begin_ns) {
-        life.longest_wait = wait;
+void RequestLives::waited(RequestStretch& longest, const RequestStretch& wait) {
+    if (wait.end_ns - wait.begin_ns > longest.end_ns - longest.begin_ns) {
+        longest = wait;
     }
 }
 
@@ -71,8 +71,24 @@ void RequestLives::leave_phase(Open& request, std::int64_t now_ns) const {
     life.phases |= 1u << static_cast<unsigned>(stretch.phase);
     keep_stretch(life, stretch);
     if (stretch.phase == RequestPhase::queue) {
-        waited(life, stretch);
+        waited(life.longest_wait, stretch);
     }
+    idle_until(request, now_ns);
+}
+
+void RequestLives::idle_until(Open& request, std::int64_t now_ns) const {
+    const bool works = request.phase == RequestPhase::prefill || request.phase == RequestPhase::decode;
+    if (works && step_end_ && now_ns > request.idle_ns) {
+        request.life.stalled_ns += now_ns - request.idle_ns;
+        waited(request.longest_stall, {request.phase, request.idle_ns, now_ns});
+    }
+}
+
+void RequestLives::give(Open& request) const {
+    if (request.life.step_count != 0) { // else nothing says which steps had it
+        waited(request.life.longest_wait, request.longest_stall);
+    }
+    sink_(request.life);
 }
 
 void RequestLives::mark(const RequestEvent& event) {
@@ -111,7 +127,7 @@ void RequestLives::mark(const RequestEvent& event) {
     if (ends) {
         life.ended = true;
         ++counts_.ended;
-        sink_(life);
+        give(*request);
         open_.erase(event.id);
     }
 }
@@ -133,12 +149,7 @@ void RequestLives::in_step(const RequestEvent& event) {
     if (!end_ns) {
         return;
     }
-    const bool works = request.phase == RequestPhase::prefill || request.phase == RequestPhase::decode;
-    if (works && event.time_ns > request.idle_ns) {
-        const RequestStretch gap{request.phase, request.idle_ns, event.time_ns};
-        life.stalled_ns += gap.end_ns - gap.begin_ns;
-        waited(life, gap);
-    }
+    idle_until(request, event.time_ns);
     request.idle_ns = std::max(request.idle_ns, *end_ns);
 }
 
@@ -155,7 +166,7 @@ void RequestLives::finish() {
     for (Open* request : left) {
         request->life.end_ns = std::max({request->life.end_ns, request->seen_ns, request->idle_ns});
         keep_stretch(request->life, {request->phase, request->since_ns, request->life.end_ns});
-        sink_(request->life);
+        give(*request);
     }
     open_.clear();
 }

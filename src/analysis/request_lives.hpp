@@ -42,7 +42,7 @@ struct RequestLife {
     std::vector<RequestStretch> stretches;  // the first of them, and where it did not end the one that it was cut in
     std::vector<std::uint64_t> steps;       // the first of those that had it in their batch
     std::uint64_t step_count = 0;           // of all of them
-    RequestStretch longest_wait;            // in queue, or between two steps that had it in their batch
+    RequestStretch longest_wait;            // in queue, or in prefill or decode while no step had it in its batch
     std::int64_t stalled_ns = 0;            // the sum of the latter
 
     [[nodiscard]] bool left(RequestPhase phase) const { return (phases >> static_cast<unsigned>(phase) & 1) != 0; }
@@ -90,6 +90,7 @@ class RequestLives {
         std::int64_t since_ns = 0; // begin of the phase
         std::int64_t idle_ns = 0;  // no step had it in its batch since then
         std::int64_t seen_ns = 0;  // it was still there
+        RequestStretch longest_stall;
     };
 
     static bool later(const Mark& a, const Mark& b);
@@ -99,7 +100,9 @@ class RequestLives {
     Open* open(const resolve::RequestEvent& event);
     void leave_phase(Open& request, std::int64_t now_ns) const;
     void keep_stretch(RequestLife& life, const RequestStretch& stretch) const;
-    static void waited(RequestLife& life, const RequestStretch& wait);
+    void idle_until(Open& request, std::int64_t now_ns) const;
+    void give(Open& request) const;
+    static void waited(RequestStretch& longest, const RequestStretch& wait);
 
     Keep keep_;
     StepEnd step_end_;

@@ -97,10 +97,27 @@ TEST(RequestLives, it_is_stalled_while_no_step_has_it_in_its_batch) {
     const RequestLife& life = told.lives[0];
     EXPECT_EQ(life.step_count, 3U);
     EXPECT_EQ(life.steps, (std::vector<std::uint64_t>{1, 3, 4}));
-    EXPECT_EQ(life.stalled_ns, (300 - 190) + (400 - 390));
+    EXPECT_EQ(life.stalled_ns, (300 - 190) + (400 - 390) + (495 - 490));
     EXPECT_EQ(life.longest_wait.phase, RequestPhase::decode);
     EXPECT_EQ(life.longest_wait.begin_ns, 190);
     EXPECT_EQ(life.longest_wait.end_ns, 300);
+}
+
+TEST(RequestLives, what_is_left_of_a_phase_after_its_last_step_is_stalled_too) {
+    const Told told = told_of({mark(7, RequestMark::prefill, 100), in_step(7, 1, 100),
+                               mark(7, RequestMark::decode, 260), in_step(7, 3, 300), end(7, 485, 2)});
+    ASSERT_EQ(told.lives.size(), 1U);
+    EXPECT_EQ(told.lives[0].stalled_ns, (260 - 190) + (300 - 260) + (485 - 390));
+    EXPECT_EQ(told.lives[0].longest_wait.phase, RequestPhase::decode);
+    EXPECT_EQ(told.lives[0].longest_wait.begin_ns, 390);
+    EXPECT_EQ(told.lives[0].longest_wait.end_ns, 485);
+}
+
+TEST(RequestLives, one_whose_steps_nobody_names_waits_in_the_queue_alone) {
+    const Told told = told_of({mark(7, RequestMark::queue, 10), mark(7, RequestMark::prefill, 30), end(7, 900, 1)});
+    ASSERT_EQ(told.lives.size(), 1U);
+    EXPECT_EQ(told.lives[0].longest_wait.phase, RequestPhase::queue);
+    EXPECT_EQ(told.lives[0].longest_wait.end_ns, 30);
 }
 
 TEST(RequestLives, an_id_may_come_again_and_ends_that_end_nothing_are_counted) {

@@ -82,7 +82,7 @@ void describe(V& v, const RequestTime& t) {
 template <class V>
 void describe(V& v, const RequestWait& w) {
     v.type("request wait",
-           "The longest wait of a request: in the queue, or between two steps that had it in their batch.");
+           "The longest wait of a request: in the queue, or in prefill or decode while no step had it in its batch.");
     v("id", w.id, "as the server gave it, in decimal digits");
     v("trace", w.trace, "W3C trace id", !w.trace.empty());
     v("phase", w.phase, "in which it waited");
