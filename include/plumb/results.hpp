@@ -92,6 +92,7 @@ struct WallAccount {
     double lap_union_ns = 0;         // additionally covered by laps: inside unattributed, shown apart
     double off_cpu_uncertain_ns = 0; // off-CPU time whose place between bricks and gaps is not known
     Figure coverage;                 // union / busy, 0..1
+    double bricks_idle_ns = 0;       // of the same leaf bricks, beyond busy: in their rows and in idle
 };
 
 /// The device's side of the counted steps of a phase, per step. In-graph busy is an upper bound: the span of a replay

@@ -11,6 +11,7 @@ void WallSums::add(const WallSums& other) noexcept {
     busy += other.busy;
     united += other.united;
     sum += other.sum;
+    bricks_idle += other.bricks_idle;
     lap_union += other.lap_union;
     uncertain += other.uncertain;
     stretch += other.stretch;
@@ -191,6 +192,7 @@ void PeriodLedger::sum_up(Page& page, WallSums& sums) {
     unite(page.bricks, united_);
     sums.united = shared_length(united_, busy_);
     sums.sum = sum_inside(page.bricks, busy_);
+    sums.bricks_idle = length_of(page.bricks) - sums.sum;
     if (!page.laps.empty()) {
         scratch_ = united_;
         scratch_.insert(scratch_.end(), page.laps.begin(), page.laps.end());

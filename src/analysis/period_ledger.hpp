@@ -21,7 +21,8 @@ namespace plumb::analysis {
 /// Sums over periods, in nanoseconds.
 struct WallSums {
     std::int64_t period = 0, busy = 0, united = 0, sum = 0, lap_union = 0, uncertain = 0;
-    std::int64_t stretch = 0; // from the first moment of presence to the last
+    std::int64_t bricks_idle = 0; // of the leaf bricks of `sum`, beyond busy
+    std::int64_t stretch = 0;     // from the first moment of presence to the last
 
     [[nodiscard]] std::int64_t idle() const noexcept { return period - busy; }
     [[nodiscard]] std::int64_t unattributed() const noexcept { return busy - united; }

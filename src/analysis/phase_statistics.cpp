@@ -82,6 +82,7 @@ WallAccount PhaseStatistics::account() const {
     account.idle_ns = static_cast<double>(wall_.idle());
     account.union_ns = static_cast<double>(wall_.united);
     account.sum_ns = static_cast<double>(wall_.sum);
+    account.bricks_idle_ns = static_cast<double>(wall_.bricks_idle);
     account.overlap_ns = static_cast<double>(wall_.overlap());
     account.unattributed_ns = static_cast<double>(wall_.unattributed());
     account.lap_union_ns = static_cast<double>(wall_.lap_union);

@@ -125,6 +125,7 @@ TEST(WallClock, a_sleep_inside_a_brick_is_idle_too) {
         decode_with([](SampledEngine& engine) { engine.brick(Brick::all_reduce, 3 * ms, 2 * ms); });
     EXPECT_NEAR(after.idle_ns, 40 * 2e6, 1);
     EXPECT_NEAR(after.union_ns, 40 * (100 * 198e3 + 1e6), 1);
+    EXPECT_NEAR(after.bricks_idle_ns, 40 * 2e6, 1);
 }
 
 TEST(WallClock, a_spin_and_a_sleep_in_one_gap_are_both_seen) {

@@ -31,6 +31,9 @@ struct BudgetOptions {
     std::vector<BrickLimit> bricks;
 };
 
+/// An account row where bricks were off the CPU, negative: that time is in their rows and in idle.
+inline constexpr const char* idle_in_bricks = "idle in bricks";
+
 /// One brick, or one part of the period that is no brick: overlap, unattributed, idle. All per step, means.
 struct BudgetRow {
     std::string name;
@@ -83,7 +86,7 @@ void describe(V& v, BudgetQuestion& q) {
 template <class V>
 void describe(V& v, const BudgetRow& r) {
     v.type("budget row", "One brick, or one part of the period that is no brick. All per step, means.");
-    v("name", r.name, "the brick; or `overlap`, `unattributed`, `idle`");
+    v("name", r.name, "the brick; or `overlap`, `unattributed`, `idle`, `idle in bricks`");
     v("account", r.account, "a part of the period, not a brick");
     v("parent", r.parent, "holds other bricks, which have rows of their own");
     v("lap", r.lap, "made of laps");

@@ -97,6 +97,30 @@ TEST(Budget, shares_of_leaves_and_of_the_account_add_up_to_the_period) {
     EXPECT_DOUBLE_EQ(*row(report, "qkv_projection").room_ns.value, -150'000);
 }
 
+TEST(Budget, rows_add_up_to_the_period_though_bricks_slept) {
+    Tape source;
+    source.track(1);
+    for (std::int64_t i = 0; i < 10; ++i) {
+        const std::int64_t t = i * 2'000 * us, off = i * 500 * us;
+        source.cpu_time(1, t, t - off);
+        source.step_begin(1, static_cast<std::uint64_t>(i), Phase::decode, t);
+        source.step_value(1, StepValue::decode_tokens, 1);
+        source.scope(1, Brick::attention, t, t + 1'500 * us);
+        source.cpu_time(1, t + 1'500 * us, t + 1'000 * us - off);
+        source.scope(1, Brick::lm_head, t + 1'500 * us, t + 1'600 * us);
+        source.step_end(1, Phase::decode, t, t + 2'000 * us);
+    }
+    const BudgetReport report = budget(report_of(source), 2'000'000);
+    double sum = 0;
+    for (const BudgetRow& part : report.rows) {
+        sum += *part.step_ns.value;
+    }
+    EXPECT_DOUBLE_EQ(*row(report, "attention").step_ns.value, 1'500'000);
+    EXPECT_NEAR(*row(report, "idle").step_ns.value, 500'000, 1);
+    EXPECT_NEAR(*row(report, "idle in bricks").step_ns.value, -500'000, 1);
+    EXPECT_NEAR(sum, *report.period_ns.value, 1e-3);
+}
+
 TEST(Budget, F8_a_parent_is_marked_and_its_own_time_stands_apart) {
     const BudgetReport report = budget(run_of(1), 1'000'000, {"block=100us"});
     EXPECT_TRUE(row(report, "block").parent);

@@ -56,6 +56,12 @@ void add_table(Page& page, const BudgetReport& report) {
     page.line(
         "may take: its limit where one was given, else its part of the budget when everything shrinks or grows alike",
         Tone::faint);
+    if (std::any_of(report.rows.begin(), report.rows.end(),
+                    [](const BudgetRow& row) { return row.account && row.name == idle_in_bricks; })) {
+        page.line("idle in bricks: bricks were off the CPU for a part of their time: that part is in their rows and in "
+                  "idle, and taken off once",
+                  Tone::faint);
+    }
 }
 
 void add_verdict(Page& page, Outcome verdict, const std::string& sentence) {
