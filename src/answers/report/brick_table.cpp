@@ -246,6 +246,10 @@ bool counts_idle_twice(const PhaseRows& phase) {
         return false;
     }
     const WallAccount& wall = phase.phase->wall;
+    if (wall.bricks_idle_ns > 0.01 * wall.period_ns) {
+        return true;
+    }
+    // Laps are no leaf bricks of the account, but have rows.
     double share = (wall.unattributed_ns - wall.lap_union_ns + wall.idle_ns - wall.overlap_ns) / wall.period_ns;
     for (const Row* row : phase.rows) {
         share += row->parent || row->basis != RowBasis::steps ? 0 : row->wall_share.value.value_or(0);

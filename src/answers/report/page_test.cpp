@@ -231,6 +231,13 @@ TEST(TextReport, bricks_that_waited_off_the_cpu_are_explained) {
     EXPECT_TRUE(contains(render_text(report), "\nbricks were off the CPU for a part of their time"));
 }
 
+TEST(TextReport, a_brick_that_waited_off_the_cpu_is_explained_though_it_holds_others_elsewhere) {
+    Report report = only_decode(healthy_report());
+    report.bricks[2].parent = true;
+    report.phases[0].wall.bricks_idle_ns = 0.02 * report.phases[0].wall.period_ns;
+    EXPECT_TRUE(contains(render_text(report), "\nbricks were off the CPU for a part of their time"));
+}
+
 TEST(TextReport, M5_what_a_sync_mode_serialises_is_stated) {
     Report report = healthy_report();
     EXPECT_FALSE(contains(render_text(report), "sync")) << "the default mode waits for nothing and says nothing";
