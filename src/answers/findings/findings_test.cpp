@@ -62,6 +62,25 @@ TEST(Findings, the_most_worthwhile_stands_first) {
     EXPECT_GT(all[0]["weight"].get<double>(), all[1]["weight"].get<double>());
 }
 
+/// Of 80 equal steps of 2 ms the first two take 20 ms.
+TEST(Findings, a_slow_warm_up_names_the_steps_that_were_slow_and_not_the_calm_ones_behind_them) {
+    using planted::us;
+    planted::Tape tape;
+    tape.track(1);
+    std::int64_t now = 0;
+    for (std::uint64_t i = 0; i < 80; ++i) {
+        const std::int64_t length = (i < 2 ? 20'000 : 2'000) * us;
+        tape.step_begin(1, i, Phase::decode, now);
+        tape.step_value(1, StepValue::decode_tokens, 1);
+        tape.scope(1, Brick::attention, now, now + length);
+        tape.step_end(1, Phase::decode, now, now + length);
+        now += length;
+    }
+    const json first = first_of(answers::said_of(findings_answer(), tape));
+    EXPECT_EQ(first["kind"], "slow_warm_up");
+    EXPECT_EQ(first["claim"], "The first 2 steps lose 36.0 ms against the later ones, as long as 18.0 of those.");
+}
+
 /// The same stall in a run of few steps is less sure.
 TEST(Findings, few_steps_make_a_finding_less_sure) {
     const auto stalled = [](int steps) {

@@ -159,13 +159,19 @@ void find_slow_warm_up(FoundInPhase& found) {
         in_a_row = periods[end++] > limit ? 0 : in_a_row + 1;
     }
     double lost = 0, lost_at_most = 0, slowest = 0;
-    std::size_t slow_steps = 0;
+    std::size_t slow_steps = 0, first = end; // what is named ends with the last slow one
+    double lost_by_first = 0;
     for (std::size_t i = 0; i < end; ++i) {
         lost += periods[i] - usual.mean();
         lost_at_most += std::max(0.0, periods[i] - fastest);
-        slow_steps += periods[i] > limit ? 1 : 0;
         slowest = std::max(slowest, periods[i]);
+        if (periods[i] > limit) {
+            ++slow_steps;
+            first = i + 1;
+            lost_by_first = lost;
+        }
     }
+    lost_by_first = slow_steps == 0 ? lost : lost_by_first;
     // A machine that others use slows down for many steps at a time: no later stretch as long may lose as much.
     double stretch = 0, worst_later = 0;
     for (std::size_t i = end; i < periods.size(); ++i) {
@@ -179,10 +185,11 @@ void find_slow_warm_up(FoundInPhase& found) {
     const auto steps = static_cast<double>(periods.size());
     Finding finding;
     finding.kind = FindingKind::slow_warm_up;
-    finding.likely_ns = lost / steps;
+    finding.likely_ns = lost_by_first / steps;
     finding.at_most_ns = lost_at_most / steps;
-    finding.claim = "The first " + std::to_string(end) + " steps lose " + page::fixed(lost / 1e6, 1) +
-                    " ms against the later ones, as long as " + page::fixed(lost / median, 1) + " of those.";
+    finding.claim = (first == 1 ? "The first step loses " : "The first " + std::to_string(first) + " steps lose ") +
+                    page::fixed(lost_by_first / 1e6, 1) + " ms against the later ones, as long as " +
+                    page::fixed(lost_by_first / median, 1) + " of those.";
     finding.evidence.push_back({"plumb steps", "median of the later half", {median / 1e3, {}}, "us"});
     finding.evidence.push_back({"plumb steps", "the slowest of the first", {slowest / 1e3, {}}, "us"});
     finding.evidence.push_back(
