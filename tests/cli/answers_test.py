@@ -326,6 +326,9 @@ class Checks(Case):
         file.write_text(json.dumps({"schema": "plumb.checks/1", "coverage": 0.999}))
         self.assertEqual(plumb("check", recording(), "--file", file).returncode, 1)
         self.assertEqual(plumb("check", recording(), "--file", file, "--coverage", 0.01).returncode, 0)
+        file.write_text(json.dumps({"schema": "plumb.checks/1", "expect": ["lm_head=2/step", "sampling=0/step"]}))
+        checks = self.json_of(0, "check", recording(), "--file", file, "--expect", "head=1/step")["checks"]
+        self.assertEqual([check["check"] for check in checks], ["head=1/step", "sampling=0/step"])
         for wrong in ("", "[]", "{", "{}", '{"schema": "plumb.checks/2"}', '{"schema": "plumb.checks/1"}'):
             file.write_text(wrong)
             self.assert_bad_input(plumb("check", recording(), "--file", file))

@@ -332,12 +332,24 @@ Result<Invariants> invariants_of(const CheckQuestion& question) {
         all = *read;
     }
     all.phase = question.phase.value_or(all.phase);
+    std::vector<ExpectedCalls> of_file;
+    of_file.swap(all.calls);
     for (const std::string& words : question.expected) {
         const Result<ExpectedCalls> expected = parse_expected_calls(words);
         if (!expected.ok()) {
             return expected.error();
         }
         all.calls.push_back(*expected);
+    }
+    const std::size_t asked = all.calls.size();
+    for (const ExpectedCalls& calls : of_file) {
+        bool replaced = false;
+        for (std::size_t i = 0; i < asked; ++i) {
+            replaced = replaced || analysis::brick_of_word(all.calls[i].brick) == analysis::brick_of_word(calls.brick);
+        }
+        if (!replaced) {
+            all.calls.push_back(calls);
+        }
     }
     const auto take = [](auto& into, const auto& from) {
         into = from ? from : into;
