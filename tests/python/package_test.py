@@ -295,11 +295,21 @@ class Errors(Case):
         for kind, call in ((TypeError, lambda: plumb.brick(7)), (TypeError, lambda: plumb.brick("a", byts=1)),
                            (TypeError, lambda: plumb.brick("a", bytes="many")), (ValueError, lambda: plumb.brick("a", category="x")),
                            (ValueError, lambda: plumb.step("decoding")), (TypeError, lambda: plumb.step(tokens=1.5)),
-                           (OverflowError, lambda: plumb.step(tokens=-1)), (TypeError, lambda: plumb.layer("0")),
+                           (ValueError, lambda: plumb.step(tokens=-1)), (TypeError, lambda: plumb.layer("0")),
+                           (ValueError, lambda: plumb.layer(-1)), (ValueError, lambda: plumb.layer(2**64)),
+                           (ValueError, lambda: plumb.span(plumb.brick("a"), -1, 2)),
                            (TypeError, lambda: plumb.push("attention")), (TypeError, lambda: plumb.work(1)),
                            (TypeError, lambda: plumb.span(plumb.layer(0), 1, 2)), (TypeError, lambda: plumb.Scope())):
             with self.assertRaises(kind):
                 call()
+        with recording() as prof:
+            for kind, call in ((TypeError, lambda: prof.request("a", "queue")), (TypeError, lambda: prof.step_request(1.5)),
+                               (TypeError, lambda: prof.request(1, "queue", trace_parent=7)),
+                               (TypeError, lambda: prof.request(1, "end", tokens="3")),
+                               (ValueError, lambda: prof.request(1, "end", tokens=-3)),
+                               (TypeError, lambda: prof.describe(7, "x")), (TypeError, lambda: prof.flush("soon"))):
+                with self.assertRaises(kind):
+                    call()
 
 
 class Lives(Case):

@@ -316,6 +316,9 @@ static PyObject* make_brick(PyObject* Py_UNUSED(module), PyObject* const* values
 static uint64_t count_in(PyObject* given) {
     PyObject* whole = PyNumber_Index(given);
     const uint64_t count = whole != NULL ? PyLong_AsUnsignedLongLong(whole) : 0;
+    if (PyErr_Occurred() != NULL && PyErr_ExceptionMatches(PyExc_OverflowError)) {
+        PyErr_SetString(PyExc_ValueError, "a count is negative or beyond 64 bits");
+    }
     Py_XDECREF(whole);
     return count;
 }
@@ -418,8 +421,8 @@ static PyObject* span(PyObject* Py_UNUSED(module), PyObject* const* values, Py_s
         return NULL;
     }
     Scope* scope = (Scope*)values[0];
-    const uint64_t from = PyLong_AsUnsignedLongLong(values[1]);
-    const uint64_t to = PyErr_Occurred() != NULL ? 0 : PyLong_AsUnsignedLongLong(values[2]);
+    const uint64_t from = count_in(values[1]);
+    const uint64_t to = PyErr_Occurred() != NULL ? 0 : count_in(values[2]);
     if (PyErr_Occurred() != NULL || (profiler != NULL && scope->name == 0 && !intern(scope))) {
         return NULL;
     }

@@ -176,7 +176,7 @@ def step(phase="decode", /, *, prefill_tokens=0, decode_tokens=0, sequences=0, k
 def _count(given):
     count = operator.index(given)
     if not 0 <= count < 2**64:
-        raise OverflowError("a count is negative or beyond 64 bits")
+        raise ValueError("a count is negative or beyond 64 bits")
     return count
 
 

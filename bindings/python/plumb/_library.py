@@ -118,7 +118,11 @@ class Profiler:
         with self._lock:
             if not self._handle:
                 raise Error("this profiler is closed: open another one with plumb.profiler(spec)", "invalid_argument")
-            check(function(self._handle, *arguments))
+            try:
+                code = function(self._handle, *arguments)
+            except ctypes.ArgumentError as wrong:
+                raise TypeError(str(wrong)) from None
+            check(code)
 
     @property
     def enabled(self):
@@ -148,7 +152,7 @@ class Profiler:
 
     def describe(self, key, value):
         """Says something about the run, shown at the head of reports: "model", "qwen2.5-0.5b bf16"."""
-        self._call(lib.plumb_describe, key.encode(), str(value).encode())
+        self._call(lib.plumb_describe, str.encode(key), str(value).encode())
 
     def request(self, id, phase, *, trace_parent=None, tokens=None):
         """From here on the request is in that phase: "queue", "prefill", "kv_transfer", "decode" or "end". `id` is any integer of one
@@ -156,11 +160,13 @@ class Profiler:
         if phase not in REQUEST_PHASES:
             raise ValueError(f"the phase of a request is one of {', '.join(REQUEST_PHASES)}, not {phase!r}")
         if tokens is not None and phase == "end":
+            if not 0 <= tokens < 2**64:
+                raise ValueError(f"{tokens!r} is no count of tokens")
             self._call(lib.plumb_end_request, id, tokens)
         elif tokens is not None:
             raise ValueError('tokens are said with "end"')
         else:
-            header = None if trace_parent is None else trace_parent.encode()
+            header = None if trace_parent is None else str.encode(trace_parent)
             self._call(lib.plumb_request, id, 1 + REQUEST_PHASES.index(phase), header)
 
     def step_request(self, id):
