@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/drop_reasons.hpp"
 
+#include <algorithm>
+
 namespace plumb::recording {
 
 const char* drop_reason_text(Drop reason) {
@@ -25,6 +27,13 @@ const char* drop_reason_text(Drop reason) {
         return "dependency of what was not recorded";
     }
     return "unknown reason";
+}
+
+bool lost_records(const Counters& counters) {
+    return std::any_of(counters.drops.begin(), counters.drops.end(), [](const auto& drop) {
+        return drop.second != 0 &&
+               (drop.first == drop_reason_text(Drop::ring_full) || drop.first.starts_with("no ring to be had"));
+    });
 }
 
 } // namespace plumb::recording

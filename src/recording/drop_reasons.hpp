@@ -4,9 +4,13 @@
 #pragma once
 
 #include "base/layout.hpp"
+#include "recording/recording.hpp"
 
 namespace plumb::recording {
 
 [[nodiscard]] const char* drop_reason_text(Drop reason);
+
+/// Records that threads would have written found no room.
+[[nodiscard]] bool lost_records(const Counters& counters);
 
 } // namespace plumb::recording

@@ -446,6 +446,44 @@ TEST(Resolve, a_step_cut_by_a_mark_is_cut_short_and_starts_a_new_period) {
     EXPECT_EQ(all.named(Brick::sampling).at(0).step, no_step);
 }
 
+TEST(Resolve, a_period_does_not_span_steps_that_were_lost) {
+    for (const bool dropped :
+         {true, false}) { // by a full ring, which leaves no gap in the numbers, and in a damaged chunk
+        Tape source;
+        source.track(1);
+        source.track(2, "other");
+        source.step_begin(1, 1, Phase::decode, 0);
+        source.step_end(1, Phase::decode, 0, 1000);
+        if (dropped) {
+            source.counters_.drops = {{"ring full", 7}};
+        } else {
+            source.lose(1, 7);
+        }
+        source.step_begin(1, 9, Phase::decode, 50'000);
+        source.step_end(1, Phase::decode, 50'000, 51'000);
+        source.step_begin(2, 10, Phase::decode, 50'500);
+        source.step_begin(1, 11, Phase::decode, 52'000);
+        source.step_end(1, Phase::decode, 52'000, 53'000);
+        source.step_end(2, Phase::decode, 50'500, 54'000);
+        const Resolved all = resolve_all(source);
+        const StepTable& steps = *all.resolution.steps;
+        ASSERT_EQ(steps.size(), 4u);
+        EXPECT_EQ(steps[1].period_begin_ns, 50'000) << "not the time of the 7 steps that were lost";
+        EXPECT_EQ(steps[2].period_begin_ns, 51'000) << "step 10 is there, only later";
+        EXPECT_EQ(steps[3].period_begin_ns, 53'000);
+    }
+}
+
+TEST(Resolve, where_nothing_was_lost_steps_may_have_any_numbers) {
+    Tape source;
+    source.track(1);
+    source.step_begin(1, 1, Phase::decode, 0);
+    source.step_end(1, Phase::decode, 0, 1000);
+    source.step_begin(1, 9, Phase::decode, 5000);
+    source.step_end(1, Phase::decode, 5000, 6000);
+    EXPECT_EQ((*resolve_all(source).resolution.steps)[1].period_begin_ns, 1000);
+}
+
 TEST(Resolve, periods_tile_the_time_between_step_ends_also_where_steps_overlap) {
     Tape source;
     source.track(1);

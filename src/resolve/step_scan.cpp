@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "recording/drop_reasons.hpp"
 #include "recording/frame_stack.hpp"
 #include "resolve/duration_reader.hpp"
 #include "resolve/first_steps.hpp"
@@ -47,10 +48,10 @@ struct TrackScan {
 class Scanner {
   public:
     /// `packed` (may be null): where steps go instead of into a table; then nothing is learned of periods. `only` (may be null):
-    /// the steps that go there.
+    /// the steps that go there. `lossy`: some records found no room, at no known place.
     Scanner(TrackTable& tracks, std::uint64_t warmup_steps, PackedSteps* packed, Losses& losses,
-            const recording::StepRanges* only = nullptr)
-        : tracks_(tracks), warmup_steps_(warmup_steps), packed_(packed), only_(only), losses_(losses) {}
+            const recording::StepRanges* only, bool lossy)
+        : tracks_(tracks), warmup_steps_(warmup_steps), packed_(packed), only_(only), losses_(losses), lossy_(lossy) {}
 
     void batch(const recording::RecordBatch& batch) {
         const std::size_t index = tracks_.index_of(batch.track);
@@ -69,6 +70,7 @@ class Scanner {
         TrackScan& scan = *scans_[index];
         scan.behind_removed = scan.next_sequence ? scan.behind_removed && *scan.next_sequence == batch.first_sequence
                                                  : tracks_.begins_behind_removed(batch.first_sequence);
+        lossy_ = lossy_ || (scan.next_sequence && *scan.next_sequence != batch.first_sequence);
         scan.next_sequence = batch.first_sequence + batch.count;
         const bool timed = tracks_[index].line != nullptr;
         const bool sampled = tracks_[index].info.sampled_every > 1;
@@ -120,7 +122,7 @@ class Scanner {
         }
         FirstPass result;
         result.steps = StepTable::build(std::move(found_), std::move(breaks_), warmup_steps_, std::move(disturbed_),
-                                        std::move(device_ends_), losses_);
+                                        std::move(device_ends_), losses_, lossy_);
         result.no_earlier_than = std::move(first_ends_);
         std::int64_t earliest = never;
         for (std::size_t i = result.no_earlier_than.size(); i > 0; --i) {
@@ -353,6 +355,7 @@ class Scanner {
     const recording::StepRanges* only_;
     FirstSteps first_{packed_ != nullptr ? warmup_steps_ : 0};
     Losses& losses_;
+    bool lossy_;
     std::vector<std::unique_ptr<TrackScan>> scans_;
     Steps found_;
     std::vector<std::int64_t> breaks_;
@@ -368,7 +371,7 @@ class Scanner {
 Result<FirstPass> scan_steps(const recording::RecordedRun& run, TrackTable& tracks, std::uint64_t warmup_steps,
                              Losses& losses, const std::function<void(const recording::RecordBatch&)>& also,
                              const recording::StepRanges* only) {
-    Scanner scanner(tracks, warmup_steps, nullptr, losses, only);
+    Scanner scanner(tracks, warmup_steps, nullptr, losses, only, recording::lost_records(run.facts->counters));
     const Status read = run.for_each_batch([&](const recording::RecordBatch& batch) {
         scanner.batch(batch);
         if (also) {
@@ -385,7 +388,7 @@ Result<FirstPass> scan_steps(const recording::RecordedRun& run, TrackTable& trac
 Result<PackedSteps> scan_step_facts(const recording::RecordedRun& run, TrackTable& tracks, std::uint64_t warmup_steps,
                                     Losses& losses, const recording::StepRanges* only) {
     PackedSteps packed;
-    Scanner scanner(tracks, warmup_steps, &packed, losses, only);
+    Scanner scanner(tracks, warmup_steps, &packed, losses, only, false);
     const Status read = run.for_each_batch([&](const recording::RecordBatch& batch) {
         scanner.batch(batch);
         return true;

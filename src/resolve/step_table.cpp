@@ -48,11 +48,24 @@ void flag_warmup(Steps& found, std::uint64_t warmup_steps) {
     }
 }
 
-void set_periods(Steps& found, const std::vector<std::int64_t>& breaks) {
+std::vector<std::uint64_t> ids_of(const Steps& found) {
+    std::vector<std::uint64_t> ids;
+    for (const ResolvedStep& step : found) {
+        ids.push_back(step.id);
+    }
+    std::sort(ids.begin(), ids.end());
+    return ids;
+}
+
+/// `lossy`: steps are numbered one by one, so where none has the number before, that one was lost.
+void set_periods(Steps& found, const std::vector<std::int64_t>& breaks, bool lossy) {
+    const std::vector<std::uint64_t> known = lossy ? ids_of(found) : std::vector<std::uint64_t>();
     auto next_break = breaks.begin();
     for (std::size_t i = 0; i < found.size(); ++i) {
         ResolvedStep& step = found[i];
-        bool first = i == 0 || !found[i - 1].counted;
+        bool first =
+            i == 0 || !found[i - 1].counted ||
+            (lossy && found[i - 1].id + 1 != step.id && !std::binary_search(known.begin(), known.end(), step.id - 1));
         // What a step left to the device may end behind the break.
         while (next_break != breaks.end() && *next_break < step.host_end_ns) {
             first = first || *next_break > found[i - 1].host_end_ns;
@@ -83,14 +96,14 @@ void set_ends(Steps& found, const DeviceEnds::Ends& ends) {
 } // namespace
 
 StepTable StepTable::build(Steps found, std::vector<std::int64_t> breaks, std::uint64_t warmup_steps,
-                           Disturbed disturbed, DeviceEnds device_ends, Losses& losses) {
+                           Disturbed disturbed, DeviceEnds device_ends, Losses& losses, bool lossy) {
     set_ends(found, device_ends.sorted());
     if (!std::is_sorted(found.begin(), found.end(), ends_before)) {
         std::sort(found.begin(), found.end(), ends_before);
     }
     std::sort(breaks.begin(), breaks.end());
     flag_warmup(found, warmup_steps);
-    set_periods(found, breaks);
+    set_periods(found, breaks, lossy);
 
     StepTable table;
     std::erase_if(found, [](const ResolvedStep& step) { return !step.counted; });

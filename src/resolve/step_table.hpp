@@ -86,7 +86,7 @@ class StepTable final : public StepFactsSource {
     /// Takes steps in any order, as the host ended them; the first `warmup_steps` decode steps are flagged. `breaks` are moments
     /// across which no period reaches.
     static StepTable build(Steps found, std::vector<std::int64_t> breaks, std::uint64_t warmup_steps,
-                           Disturbed disturbed, DeviceEnds device_ends, Losses& losses);
+                           Disturbed disturbed, DeviceEnds device_ends, Losses& losses, bool lossy = false);
     /// Whether all steps of a phase were disturbed, so that none of them is left out.
     [[nodiscard]] bool all_disturbed(Phase phase) const noexcept {
         return all_disturbed_[static_cast<std::size_t>(phase)];
