@@ -76,10 +76,7 @@ class ClockAligner {
         out_.clocks.resize(job_.ranks.size());
         for (std::uint32_t r = 0; r < job_.ranks.size(); ++r) {
             const recording::Metadata& who = job_.ranks[r].metadata;
-            const std::string clock =
-                who.boot_id.empty() || who.time_namespace == 0 || host_clock_of(job_.ranks[r]) == std::string("caller")
-                    ? ""
-                    : who.boot_id + " " + std::to_string(who.time_namespace);
+            const std::string clock = shared_clock(job_.ranks[r]);
             const std::string counter = who.boot_id.empty() || !is_counter(job_.ranks[r]) ? "" : who.boot_id;
             const auto counted = counter.empty() ? by_counter.end() : by_counter.find(counter);
             const auto clocked = clock.empty() ? by_clock.end() : by_clock.find(clock);

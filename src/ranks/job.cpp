@@ -103,6 +103,50 @@ void leave_out_others(Job& job) {
     });
 }
 
+/// Of what shares a clock, the most that were open at one time together are the job: ranks that never ran beside one
+/// another do not wait for one another.
+void leave_out_of_another_time(Job& job) {
+    std::map<std::string, std::vector<std::pair<std::int64_t, std::size_t>>> by_clock; // when each began
+    const auto open_from = [](const Rank& rank) {
+        return std::min(rank.clock_pairs.front().monotonic_ns, rank.events.first_ns);
+    };
+    const auto open_until = [](const Rank& rank) {
+        return std::max(rank.clock_pairs.back().monotonic_ns, rank.events.last_ns);
+    };
+    for (std::size_t r = 0; r < job.ranks.size(); ++r) {
+        const std::string clock = shared_clock(job.ranks[r]);
+        if (!clock.empty() && !job.ranks[r].clock_pairs.empty() && job.ranks[r].events.samples != 0) {
+            by_clock[clock].emplace_back(open_from(job.ranks[r]), r);
+        }
+    }
+    std::set<std::string> others;
+    for (auto& [clock, begins] : by_clock) {
+        std::sort(begins.begin(), begins.end());
+        std::vector<std::vector<std::size_t>> together;
+        std::int64_t until = 0;
+        for (const auto& [begin, r] : begins) {
+            if (together.empty() || begin > until) {
+                together.emplace_back();
+                until = open_until(job.ranks[r]);
+            }
+            until = std::max(until, open_until(job.ranks[r]));
+            together.back().push_back(r);
+        }
+        const auto most = std::max_element(together.begin(), together.end(),
+                                           [](const auto& a, const auto& b) { return a.size() < b.size(); });
+        for (auto group = together.begin(); group != together.end(); ++group) {
+            for (std::size_t i = 0; group != most && i < group->size(); ++i) {
+                others.insert(job.ranks[(*group)[i]].path);
+            }
+        }
+    }
+    std::erase_if(job.ranks, [&](const Rank& rank) { return others.contains(rank.path); });
+    for (const std::string& path : others) {
+        job.notes.push_back(
+            path + " has the clock of others and was recorded at another time: it is of another job, and left out");
+    }
+}
+
 void note_missing(Job& job) {
     std::set<std::uint64_t> there;
     for (const Rank& rank : job.ranks) {
@@ -122,6 +166,16 @@ void note_missing(Job& job) {
 
 } // namespace
 
+std::string shared_clock(const Rank& rank) {
+    const recording::Metadata& who = rank.metadata;
+    const bool fed = std::any_of(who.clocks.begin(), who.clocks.end(), [](const recording::ClockInfo& clock) {
+        return clock.id == 0 && clock.name == "caller";
+    });
+    return who.boot_id.empty() || who.time_namespace == 0 || fed
+               ? ""
+               : who.boot_id + " " + std::to_string(who.time_namespace);
+}
+
 Result<Job> assemble(std::vector<Rank> ranks) {
     if (const auto [first, second] = given_twice(ranks); second != 0) {
         return Error{ErrorCode::invalid_argument,
@@ -131,6 +185,7 @@ Result<Job> assemble(std::vector<Rank> ranks) {
     job.ranks = std::move(ranks);
     number_ranks(job);
     leave_out_others(job);
+    leave_out_of_another_time(job);
     std::stable_sort(job.ranks.begin(), job.ranks.end(),
                      [](const Rank& a, const Rank& b) { return a.number < b.number; });
     for (std::size_t i = 1; i < job.ranks.size(); ++i) {

@@ -29,6 +29,9 @@ struct Rank {
     return rank.events.steps != 0 && rank.events.prefill_steps == rank.events.steps;
 }
 
+/// The boot and time namespace whose clock it recorded; "": not known.
+[[nodiscard]] std::string shared_clock(const Rank& rank);
+
 struct Job {
     std::vector<Rank> ranks; // by number
     std::uint64_t world = 0; // how many there should be; 0: no recording says it

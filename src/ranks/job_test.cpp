@@ -39,6 +39,32 @@ TEST(Job, ranks_stand_by_number_and_missing_ones_are_named) {
     EXPECT_EQ(job->notes[0].substr(0, 61), "Of 8 ranks no recording was given of rank 2 to 5, 7: who wait");
 }
 
+Rank open_between(const std::string& path, const std::string& number, std::int64_t begin, std::int64_t end) {
+    Rank rank = rank_of(path, number, 3);
+    rank.metadata.boot_id = "one";
+    rank.metadata.time_namespace = 7;
+    rank.clock_pairs = {{0, 0, begin, 0, 0}, {0, 0, end, 0, 0}};
+    rank.events.samples = 1;
+    rank.events.first_ns = begin + 10;
+    rank.events.last_ns = end - 10;
+    return rank;
+}
+
+TEST(Job, what_was_recorded_at_another_time_of_one_clock_is_of_another_job) {
+    std::vector<Rank> ranks;
+    ranks.push_back(open_between("stale", "2", 0, 1000));
+    ranks.push_back(open_between("a", "0", 5000, 6000));
+    ranks.push_back(open_between("b", "1", 5900, 8000)); // only just beside the other
+    const Result<Job> job = assemble(std::vector<Rank>(ranks));
+    ASSERT_TRUE(job.ok()) << job.error().message;
+    ASSERT_EQ(job->ranks.size(), 2U);
+    EXPECT_EQ(job->ranks[1].path, "b");
+    EXPECT_NE(all_of(job->notes).find("stale has the clock of others"), std::string::npos) << all_of(job->notes);
+
+    ranks[0].metadata.boot_id = "another"; // its clock says nothing of theirs
+    EXPECT_EQ(assemble(std::move(ranks))->ranks.size(), 3U);
+}
+
 TEST(Job, two_recordings_of_one_rank_are_an_error_that_names_both) {
     std::vector<Rank> ranks;
     ranks.push_back(rank_of("a.plumb", "1"));
