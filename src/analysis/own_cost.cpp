@@ -37,11 +37,12 @@ OwnCost own_cost(const recording::Metadata& metadata, const recording::Counters&
     } else if (!cost.drain_cpu_ns.value) {
         cost.wall_share = stats::absent(cost.drain_cpu_ns.reason);
     } else if (incomplete) {
-        cost.wall_share =
-            stats::absent("records of this run are missing, and the time of the thread that wrote them is of "
-                          "all of them");
+        cost.wall_share = stats::absent("records of this run are missing, so what was paid for all of them is unknown");
     } else if (!(wall > 0)) {
         cost.wall_share = stats::absent("nothing was recorded that takes time");
+    } else if (*cost.drain_cpu_ns.value > wall) {
+        cost.wall_share =
+            stats::absent("the thread that wrote the recording ran for longer than all that was recorded");
     } else {
         const double ns = static_cast<double>(recorded.scopes) * *cost.scope_ns.value +
                           static_cast<double>(recorded.laps) * cost.lap_ns.value.value_or(0) +

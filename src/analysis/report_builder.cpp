@@ -11,6 +11,7 @@
 #include "analysis/processor_counters.hpp"
 #include "analysis/report_roofline.hpp"
 #include "analysis/roofline.hpp"
+#include "recording/drop_reasons.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb::analysis {
@@ -326,7 +327,8 @@ Report ReportReader::make(const ReportOptions& options, const resolve::Resolutio
     report.scopes = scopes_;
     report.sync_mode = facts_.metadata.sync_mode;
     report.own_cost =
-        own_cost(facts_.metadata, facts_.counters, recorded_, damaged_ || facts_.counters.records_removed != 0);
+        own_cost(facts_.metadata, facts_.counters, recorded_,
+                 damaged_ || facts_.counters.records_removed != 0 || recording::lost_records(facts_.counters));
     report.peaks = facts_.metadata.peaks;
     report.counters = processor_counters(facts_.counters);
     add_rows(report, options);

@@ -404,6 +404,22 @@ TEST(ReportBuilder, own_cost_is_counts_times_price_plus_the_drain) {
     EXPECT_EQ(report.own_cost.floor_ns.value, 8.0);
 }
 
+TEST(ReportBuilder, own_cost_is_unknown_where_it_would_be_no_share_of_what_was_recorded) {
+    Tape source;
+    source.track(1);
+    plant_step(source, 0, {});
+    source.metadata_.costs = {{"scope", 20.0}, {"lap", 10.0}};
+    source.counters_.drain_cpu_ns = 1'000'000'000'000;
+    const Report report = report_of(source);
+    EXPECT_FALSE(report.own_cost.wall_share.value.has_value());
+    EXPECT_NE(report.own_cost.wall_share.reason.find("longer than all"), std::string::npos);
+
+    source.counters_.drain_cpu_ns = 5000;
+    source.counters_.drops = {{"ring full", 3}};
+    EXPECT_NE(report_of(source).own_cost.wall_share.reason.find("are missing"), std::string::npos)
+        << "scopes whose records found no room were paid for";
+}
+
 /// The drain's time is of all records: beside those that are left it says nothing.
 TEST(ReportBuilder, F1_own_cost_is_unknown_where_records_are_missing) {
     for (const bool removed : {false, true}) {
