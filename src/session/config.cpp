@@ -220,7 +220,7 @@ const KeyRule rules[] = {
      [](Config& c, std::string_view v) {
          return assign(c.max_bytes, parse_bytes(v)) && c.max_bytes >= smallest_recording;
      }},
-    {{"keep", "time: 500ms, 60s, 5min, 1h", "keep only the last so much time (default: everything)"},
+    {{"keep", "time: 500ms, 60s, 5min, 1h", "keep at least the last so much time (default: everything)"},
      [](Config& c, std::string_view v) {
          return assign(c.keep_seconds, parse_seconds(v)) && c.keep_seconds > 0 && c.keep_seconds <= longest_keep;
      }},
