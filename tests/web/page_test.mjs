@@ -176,7 +176,7 @@ const tests = {
       assert.deepEqual(found["plumb.wall/2"], said("wall", path));
       assert.deepEqual(found["plumb.layers/2p50"], said("layers", path));
       assert.deepEqual(found["plumb.layers/2mean"], said("layers", path, "--metric", "mean"));
-      assert.deepEqual(found["plumb.steps/1"], said("steps", path, "--slowest", "40"));
+      assert.deepEqual(found["plumb.steps/2"], said("steps", path, "--slowest", "40"));
       assert.deepEqual(found["plumb.timeline/1"], said("timeline", path, "--slowest", "5"));
       assert.deepEqual(found["plumb.histogram/1"], said("histogram", path));
       const download = page.waitForEvent("download");

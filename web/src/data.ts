@@ -58,7 +58,7 @@ export interface Layers { metric: string; rows: LayerRow[]; odd: Odd[]; notes: s
 export interface Steps {
   steps: number; counted: number; every: number; id_deltas: number[]; gaps_ns: number[]; periods_ns: number[];
   phases: string; marks: string;
-  slowest: { step: number; phase: string; begin_ns: number; period_ns: number; span_ns: number; tokens: number; times_median: Figure }[];
+  slowest: { step: number; phase: string; begin_ns: number; period_ns: number; span_ns: number; tokens?: number; times_median: Figure }[];
   notes: string[];
 }
 export interface TimelineStep {

@@ -94,7 +94,7 @@ export function Steps({ steps, phase, timeline, onOpen }: { steps: Part<StepData
                 { head: "step", cell: (one) => kept.includes(one.step) ? <a href="#timeline" onClick={() => onOpen(one.step)}>{one.step}</a> : one.step, key: (one) => one.step },
                 { head: "at", cell: (one) => time(one.begin_ns), key: (one) => one.begin_ns },
                 { head: "period ms", cell: (one) => <Num of={one.period_ns} unit={1e6} decimals={3} />, key: (one) => one.period_ns },
-                { head: "tokens", cell: (one) => one.tokens || "-", key: (one) => one.tokens },
+                { head: "tokens", cell: (one) => one.tokens || "-", key: (one) => one.tokens ?? 0 },
                 { head: "x median", cell: (one) => <Num of={one.times_median} decimals={2} /> },
               ]} /></>}
             <Twin label="Every step as a table">{() => <>
