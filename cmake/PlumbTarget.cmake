@@ -79,6 +79,10 @@ if(NOT TARGET plumb_highway)
   target_compile_definitions(plumb_highway INTERFACE HWY_IS_DEBUG_BUILD=0)
 endif()
 
+if(PLUMB_SANITIZE MATCHES "address" AND NOT TARGET plumb_asan_options)
+  add_library(plumb_asan_options OBJECT "${PROJECT_SOURCE_DIR}/tests/support/asan_options.cpp")
+endif()
+
 # plumb_target(<target>): C++20, hidden symbols, this project's warnings, include/ and src/ on the include path.
 # Rooms and their tests get it from plumb_room(); decoder, cli, bench and tests call it for their own targets.
 function(plumb_target target)
@@ -100,6 +104,10 @@ function(plumb_target target)
     target_compile_options(${target} PRIVATE -fsanitize=${PLUMB_SANITIZE} -fno-omit-frame-pointer
                                              -fno-sanitize-recover=all)
     target_link_options(${target} PRIVATE -fsanitize=${PLUMB_SANITIZE})
+    get_target_property(type ${target} TYPE)
+    if(TARGET plumb_asan_options AND type STREQUAL "EXECUTABLE")
+      target_link_libraries(${target} PRIVATE plumb_asan_options)
+    endif()
   endif()
 endfunction()
 
