@@ -199,6 +199,8 @@ class Compare(Case):
                               'no run has the field "nonsense"', "decode.tokens_per_step")
         self.assertEqual(self.compare(self.runs[0], self.runs[1], "--ignore-key", "driver", "cpu").returncode, 3)
         self.assert_bad_input(self.compare("--history", FOLDER / "nowhere"), "nowhere")
+        self.assert_bad_input(self.compare("--history", FOLDER, "--ignore-key", "nonsense"),
+                              'no run has the field "nonsense"')
         self.assert_bad_input(self.compare(self.runs[0], self.runs[1], "--same", "0"), "SAME")
 
     def test_T16_a_gate_on_fingerprints_does_not_pass_without_tensors(self):

@@ -36,6 +36,23 @@ Result<ReadRun> read_run(const std::string& path) {
     return ReadRun{{path, *std::move(figures)}, {metadata.recording_id[0], metadata.recording_id[1]}};
 }
 
+/// That each field of --ignore-key is one that a run has, or could have.
+Status check_ignored(const std::vector<std::string>& ignored, const Comparison& compared) {
+    const std::string field = analysis::unknown_field(ignored, compared);
+    if (field.empty()) {
+        return {};
+    }
+    std::string fields;
+    for (const auto& [name, value] : compared.key) {
+        fields += (fields.empty() ? "" : ", ") + name;
+    }
+    for (const KeyDifference& difference : compared.differences) {
+        fields += (fields.empty() ? "" : ", ") + difference.field;
+    }
+    return Error{ErrorCode::invalid_argument,
+                 "no run has the field \"" + field + "\" that --ignore-key names; they have " + fields};
+}
+
 Result<std::vector<analysis::NamedRun>> read_side(const std::vector<std::string>& paths,
                                                   std::map<RecordingId, std::string>& known) {
     std::vector<analysis::NamedRun> runs;
@@ -165,16 +182,8 @@ Result<Comparison> compare_recordings(const std::vector<std::string>& base, cons
         return after.error();
     }
     Comparison comparison = analysis::compare_runs(*before, *after, gates, options);
-    if (const std::string field = analysis::unknown_field(options.ignored_fields, comparison); !field.empty()) {
-        std::string fields;
-        for (const auto& [name, value] : comparison.key) {
-            fields += (fields.empty() ? "" : ", ") + name;
-        }
-        for (const KeyDifference& difference : comparison.differences) {
-            fields += ", " + difference.field;
-        }
-        return Error{ErrorCode::invalid_argument,
-                     "no run has the field \"" + field + "\" that --ignore-key names; they have " + fields};
+    if (const Status known_fields = check_ignored(options.ignored_fields, comparison); !known_fields.ok()) {
+        return known_fields.error();
     }
     for (GateResult& gate : comparison.gates) {
         if (gate.gate.fingerprint && comparison.comparable && !comparison.one_step) {
@@ -193,10 +202,12 @@ Result<History> history_of(const std::string& folder, const CompareOptions& opti
         return paths.error();
     }
     std::vector<analysis::NamedRun> runs;
+    std::vector<analysis::RunFigures> figures;
     std::vector<std::string> unreadable;
     for (const std::string& path : *paths) {
         Result<ReadRun> run = read_run(path);
         if (run.ok()) {
+            figures.push_back(run->run.figures);
             runs.push_back(std::move(run->run));
         } else {
             unreadable.push_back(run.error().message);
@@ -206,6 +217,11 @@ Result<History> history_of(const std::string& folder, const CompareOptions& opti
         return Error{ErrorCode::not_found,
                      "no recording in " + folder + " can be read" +
                          (unreadable.empty() ? "; it holds no *.plumb file" : ": " + unreadable[0])};
+    }
+    Comparison keys;
+    analysis::compare_keys(figures, {}, options.ignored_fields, keys);
+    if (const Status known_fields = check_ignored(options.ignored_fields, keys); !known_fields.ok()) {
+        return known_fields.error();
     }
     History history = analysis::history_of_runs(std::move(runs), options);
     history.notes.insert(history.notes.end(), unreadable.begin(), unreadable.end());
