@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "plumb/execgraph.hpp"
 
@@ -54,7 +55,9 @@ std::vector<PingPong> ExecGraph::ping_pong(std::int64_t window_ns) const {
         }
     }
     const auto earlier = [this](NodeId a, NodeId b) {
-        return nodes_[a].begin_ns < nodes_[b].begin_ns;
+        // One of no length comes before what begins where it ends.
+        return std::pair(nodes_[a].begin_ns, nodes_[a].duration_ns) <
+               std::pair(nodes_[b].begin_ns, nodes_[b].duration_ns);
     };
     if (!std::is_sorted(transfers.begin(), transfers.end(), earlier)) {
         std::stable_sort(transfers.begin(), transfers.end(), earlier);

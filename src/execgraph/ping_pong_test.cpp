@@ -12,11 +12,11 @@ constexpr auto down = TransferDirection::device_to_host;
 struct Transfers {
     ExecGraphBuilder builder;
 
-    NodeId add(std::int64_t begin, TransferShape shape) {
+    NodeId add(std::int64_t begin, TransferShape shape, std::int64_t duration = 10) {
         GraphNode node;
         node.name = builder.name("copy");
         node.begin_ns = begin;
-        node.duration_ns = 10;
+        node.duration_ns = duration;
         return builder.add_transfer(node, shape);
     }
     std::vector<PingPong> found(std::int64_t window) {
@@ -39,6 +39,17 @@ TEST(PingPong, T11_only_what_comes_back_within_the_window_counts) {
             EXPECT_EQ(found[0].between_ns, 90);
         }
     }
+}
+
+TEST(PingPong, a_transfer_too_short_for_the_clock_comes_before_the_one_that_begins_with_it) {
+    Transfers t;
+    const NodeId back = t.add(100, {2, 1, 4096, down});
+    const NodeId there = t.add(100, {1, 2, 4096, up}, 0);
+    const auto found = t.found(1000);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].there, there);
+    EXPECT_EQ(found[0].back, back);
+    EXPECT_EQ(found[0].between_ns, 0);
 }
 
 TEST(PingPong, buffers_decide_where_both_are_known_and_size_and_direction_where_they_are_not) {
