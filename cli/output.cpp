@@ -12,14 +12,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/interrupt.hpp"
+
 namespace plumb::cli {
 
-FdBuffer::FdBuffer(int descriptor) : descriptor_(descriptor) { setp(buffer_.data(), buffer_.data() + buffer_.size()); }
+FdBuffer::FdBuffer(int descriptor, bool until_interrupted)
+    : descriptor_(descriptor), until_interrupted_(until_interrupted) {
+    setp(buffer_.data(), buffer_.data() + buffer_.size());
+}
 
 FdBuffer::~FdBuffer() { drain(); }
 
 bool FdBuffer::write_all(const char* text, std::size_t size) {
     while (error_ == 0 && size > 0) {
+        if (until_interrupted_ && interrupted().load()) {
+            error_ = ECANCELED;
+            break;
+        }
         const ssize_t written = ::write(descriptor_, text, size);
         if (written < 0) {
             error_ = errno == EINTR ? 0 : errno;
@@ -75,7 +84,8 @@ bool same_file(const struct stat& status, const std::string& path) {
 } // namespace
 
 OutputFile::OutputFile(std::string path, std::string part, int descriptor)
-    : path_(std::move(path)), part_(std::move(part)), descriptor_(descriptor), buffer_(descriptor), stream_(&buffer_) {}
+    : path_(std::move(path)), part_(std::move(part)), descriptor_(descriptor), buffer_(descriptor, !part_.empty()),
+      stream_(&buffer_) {}
 
 Result<std::unique_ptr<OutputFile>> OutputFile::open(const std::string& path, const std::vector<std::string>& inputs) {
     if (path == "-") {
@@ -100,6 +110,9 @@ Result<std::unique_ptr<OutputFile>> OutputFile::open(const std::string& path, co
     if (descriptor < 0) {
         return Error{ErrorCode::permission, write_error(path, errno)};
     }
+    if (!part.empty()) {
+        catch_interrupts(); // else what is half written stays behind
+    }
     return std::unique_ptr<OutputFile>(new OutputFile(path, part, descriptor));
 }
 
@@ -116,6 +129,9 @@ OutputFile::~OutputFile() {
 bool OutputFile::reader_left() const { return buffer_.error() == EPIPE; }
 
 Error OutputFile::error_or(const Error& otherwise) const {
+    if (buffer_.error() == ECANCELED) {
+        return Error{ErrorCode::failed, "interrupted; " + path_ + " was not written"};
+    }
     return buffer_.error() == 0 ? otherwise : Error{ErrorCode::no_space, write_error(path_, buffer_.error())};
 }
 

@@ -24,7 +24,8 @@ inline constexpr int exit_undecided = 3; // not comparable, or what would decide
 /// Does not own the descriptor.
 class FdBuffer final : public std::streambuf {
   public:
-    explicit FdBuffer(int descriptor);
+    /// `until_interrupted`: once Ctrl-C was caught, writing fails with ECANCELED.
+    explicit FdBuffer(int descriptor, bool until_interrupted = false);
     ~FdBuffer() override;
     /// errno of the first write that failed; 0: none did. Nothing is written after it.
     [[nodiscard]] int error() const noexcept { return error_; }
@@ -40,6 +41,7 @@ class FdBuffer final : public std::streambuf {
     bool drain();
 
     int descriptor_;
+    bool until_interrupted_;
     int error_ = 0;
     std::atomic<std::uint64_t> written_{0}; // relaxed: only shown as progress
     std::array<char, 16384> buffer_;

@@ -104,6 +104,10 @@ int sql(SqlArguments& arguments) {
     std::cout << (arguments.json  ? json_of(*table)
                   : arguments.csv ? csv_of(*table)
                                   : text_of(*table, {stdout_has_color(), stdout_columns()}));
+    if (!arguments.shipped.empty() && !table->only_sampled.empty()) {
+        std::cerr << "note: timed in sampled steps only, which this query leaves out: " << table->only_sampled
+                  << "; plumb report has them.\n";
+    }
     return exit_ok;
 }
 

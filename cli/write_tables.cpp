@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <map>
-#include <ostream>
 
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
@@ -13,24 +12,6 @@
 namespace plumb::cli {
 
 namespace {
-
-/// Passes on to another buffer until somebody interrupts.
-class UntilInterrupted final : public std::streambuf {
-  public:
-    explicit UntilInterrupted(std::streambuf& to) : to_(to) {}
-
-  protected:
-    int_type overflow(int_type character) override {
-        return interrupted().load() ? traits_type::eof() : to_.sputc(traits_type::to_char_type(character));
-    }
-    std::streamsize xsputn(const char* text, std::streamsize size) override {
-        return interrupted().load() ? 0 : to_.sputn(text, size);
-    }
-    int sync() override { return to_.pubsync(); }
-
-  private:
-    std::streambuf& to_;
-};
 
 Result<std::uint64_t> write_file(const std::string& recording, const std::string& format, const ExportFile& table,
                                  const std::string& path) {
@@ -44,12 +25,10 @@ Result<std::uint64_t> write_file(const std::string& recording, const std::string
         return opened.error();
     }
     OutputFile& file = **opened;
-    UntilInterrupted until(*file.stream().rdbuf());
-    std::ostream out(&until);
     Status status;
     {
         const Ticker ticker("writing " + path, [&file] { return file.written(); });
-        status = export_table(recording, format, table.table, out);
+        status = export_table(recording, format, table.table, file.stream());
     }
     if (interrupted().load()) {
         return Error{ErrorCode::failed, "interrupted; files that were complete stay"};
@@ -64,7 +43,6 @@ Result<std::uint64_t> write_file(const std::string& recording, const std::string
 
 Result<WrittenTables> write_tables(const std::vector<std::string>& recordings, const std::string& format,
                                    const std::string& folder) {
-    catch_interrupts();
     WrittenTables written;
     std::map<std::string, std::string> paths; // and of which recording
     for (const std::string& recording : recordings) {

@@ -20,6 +20,10 @@ struct OpTensor {
     Tensor tensor;
     TensorTags tags;
 };
+template <TensorRole Role>
+inline constexpr bool says_work<OpTensor<Role>> = false;
+template <TensorRole Role>
+constexpr void apply(Work&, const OpTensor<Role>&) noexcept {}
 
 } // namespace detail
 
@@ -42,10 +46,6 @@ namespace detail {
 
 inline constexpr unsigned most_outputs = 4;
 
-template <class Tag>
-inline constexpr bool is_op_tensor = false;
-template <TensorRole Role>
-inline constexpr bool is_op_tensor<OpTensor<Role>> = true;
 template <class Tag>
 inline constexpr bool is_op_output = false;
 template <>
@@ -98,23 +98,10 @@ OpOutputs take_op(Recorder& recorder, Site, Queue queue, Given&& name, const Tag
     return OpOutputs(recorder, queue, name_at<Site, Given>(static_cast<Given&&>(name)), tags...);
 }
 
-template <class Tag>
-PLUMB_ALWAYS_INLINE void apply_op_tag(Work& work, const Tag& tag) noexcept {
-    if constexpr (!is_op_tensor<Tag>) {
-        apply(work, tag);
-    }
-}
-
 template <class Site, class Given, class... Tags>
 PLUMB_ALWAYS_INLINE Scope open_op(Recorder& recorder, std::uint32_t mode, Site, Queue queue, Given&& name,
                                   const Tags&... tags) noexcept {
-    if constexpr ((is_op_tensor<Tags> && ...)) {
-        return Scope(recorder, mode, queue, name_at<Site, Given>(static_cast<Given&&>(name)));
-    } else {
-        Work work = make_work();
-        (apply_op_tag(work, tags), ...);
-        return Scope(recorder, mode, queue, name_at<Site, Given>(static_cast<Given&&>(name)), work);
-    }
+    return Scope(recorder, mode, queue, name_at<Site, Given>(static_cast<Given&&>(name)), tags...);
 }
 
 } // namespace detail

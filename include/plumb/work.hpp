@@ -52,8 +52,10 @@ template <class Tag>
 inline constexpr bool says_collective = std::is_same_v<Tag, GroupTag> || std::is_same_v<Tag, SequenceTag>;
 template <class... Tags>
 inline constexpr bool any_collective = (false || ... || says_collective<Tags>);
+template <class Tag>
+inline constexpr bool says_work = !says_collective<Tag>;
 template <class... Tags>
-inline constexpr bool any_work = (false || ... || !says_collective<Tags>);
+inline constexpr bool any_work = (false || ... || says_work<Tags>);
 
 template <class T>
 using IfArithmetic = std::enable_if_t<std::is_arithmetic_v<T>, int>;

@@ -172,33 +172,29 @@ double statistic_of(const RunRow& row, CompareStatistic statistic) {
     return row.mean;
 }
 
-bool meant(const Gate& gate, Phase phase, const CompareId& id) {
-    return id.subject == gate.subject && id.phase == phase && id.name == gate.name && id.layer == gate.layer;
-}
+/// A row that a gate is about: a name that runs on the host and on a device has one on each.
+struct GateRow {
+    const Gate& gate;
+    Phase phase = Phase::none;
+    bool device = false;
 
-/// One number for each run; NaN where the run has none. Of a name that runs on host and device, the device's.
-std::vector<double> numbers_of(const Gate& gate, Phase phase, const std::vector<RunFigures>& runs) {
+    [[nodiscard]] bool is(const CompareId& id) const {
+        return id.subject == gate.subject && id.phase == phase && id.device == device && id.name == gate.name &&
+               id.layer == gate.layer;
+    }
+};
+
+/// One number for each run that has the row; NaN where its steps are too few.
+std::vector<double> numbers_of(const GateRow& wanted, const std::vector<RunFigures>& runs) {
     std::vector<double> numbers;
     for (const RunFigures& run : runs) {
-        numbers.push_back(std::nan(""));
         for (const RunRow& row : run.rows) {
-            if (meant(gate, phase, row.id)) {
-                numbers.back() = statistic_of(row, gate.statistic); // device rows come after host rows
+            if (wanted.is(row.id)) {
+                numbers.push_back(statistic_of(row, wanted.gate.statistic));
             }
         }
     }
     return numbers;
-}
-
-bool is_known(const Gate& gate, Phase phase, const std::vector<RunFigures>& runs) {
-    for (const RunFigures& run : runs) {
-        for (const RunRow& row : run.rows) {
-            if (meant(gate, phase, row.id)) {
-                return true;
-            }
-        }
-    }
-    return false;
 }
 
 std::string percent(double share) {
@@ -238,14 +234,27 @@ bool lost_records(const std::vector<RunFigures>& base, const std::vector<RunFigu
     return std::any_of(base.begin(), base.end(), lossy) || std::any_of(changed.begin(), changed.end(), lossy);
 }
 
-GateResult judge_gate(const Gate& gate, const std::vector<RunFigures>& base, const std::vector<RunFigures>& changed,
-                      double confidence) {
-    const Phase phase = phase_of(gate, base);
-    if (!is_known(gate, phase, base) || !is_known(gate, phase, changed)) {
-        return undecided(gate, std::string("no such row in the ") + phase_word(phase) + " steps of both sides");
+namespace {
+
+int severity(GateOutcome outcome) {
+    return outcome == GateOutcome::failed ? 2 : outcome == GateOutcome::undecided ? 1 : 0;
+}
+
+/// Absent: no run of either side has the row.
+std::optional<GateResult> judge_row(const GateRow& row, const std::vector<RunFigures>& base,
+                                    const std::vector<RunFigures>& changed, double confidence) {
+    const Gate& gate = row.gate;
+    const std::vector<double> before = numbers_of(row, base);
+    const std::vector<double> after = numbers_of(row, changed);
+    if (before.empty() && after.empty()) {
+        return std::nullopt;
     }
-    const std::vector<double> before = numbers_of(gate, phase, base);
-    const std::vector<double> after = numbers_of(gate, phase, changed);
+    if (before.empty() || after.empty()) {
+        return undecided(gate, std::string("no such row in the ") + phase_word(row.phase) + " steps of both sides");
+    }
+    if (before.size() != base.size() || after.size() != changed.size()) {
+        return undecided(gate, std::string("some runs have no such row in their ") + phase_word(row.phase) + " steps");
+    }
     const LogChange change = ratio_change(before, after, confidence);
     if (!change.known) {
         const bool few_steps = std::any_of(before.begin(), before.end(), [](double x) { return std::isnan(x); }) ||
@@ -274,6 +283,33 @@ GateResult judge_gate(const Gate& gate, const std::vector<RunFigures>& base, con
             "; but records were lost, so it may look faster than it is: record again with a larger ring=";
     }
     return result;
+}
+
+} // namespace
+
+GateResult judge_gate(const Gate& gate, const std::vector<RunFigures>& base, const std::vector<RunFigures>& changed,
+                      double confidence) {
+    const Phase phase = phase_of(gate, base);
+    std::optional<GateResult> worst;
+    std::string sentences;
+    for (const bool device : {false, true}) {
+        const std::optional<GateResult> judged = judge_row({gate, phase, device}, base, changed, confidence);
+        if (!judged) {
+            continue;
+        }
+        sentences += std::string(sentences.empty() ? "" : "; ") + (device ? "on the device: " : "on the host: ") +
+                     judged->sentence;
+        if (!worst || severity(judged->outcome) > severity(worst->outcome)) {
+            worst = judged;
+        }
+    }
+    if (!worst) {
+        return undecided(gate, std::string("no such row in the ") + phase_word(phase) + " steps of both sides");
+    }
+    if (sentences.find("; on the device: ") != std::string::npos) {
+        worst->sentence = sentences;
+    }
+    return *std::move(worst);
 }
 
 } // namespace analysis

@@ -23,7 +23,7 @@ constexpr double most_changed_weight = 1.0 / 3;
 /// The same row in all runs of both sides; null where a run does not have it.
 struct Line {
     std::vector<const RunRow*> base, changed;
-    double weight = 0; // median time per step over all runs
+    double weight = 0; // median time per step over the runs of a side; of the side where it is larger
 };
 using Lines = std::map<CompareId, Line>;
 
@@ -45,13 +45,13 @@ Lines lines_of(const std::vector<RunFigures>& base, const std::vector<RunFigures
     for (auto& [id, line] : lines) {
         line.base.resize(base.size(), nullptr);
         line.changed.resize(changed.size(), nullptr);
-        std::vector<double> times;
         for (const auto* side : {&line.base, &line.changed}) {
+            std::vector<double> times;
             for (const RunRow* row : *side) {
                 times.push_back(row != nullptr ? row->central : 0);
             }
+            line.weight = std::max(line.weight, stats::median(times));
         }
-        line.weight = stats::median(times);
     }
     return lines;
 }
@@ -286,7 +286,18 @@ bool has_device_bricks(const Lines& lines, Phase phase) {
     });
 }
 
-void add_parts(const Lines& lines, Attribution& out) {
+bool is_sampled(const Line& line) {
+    const auto sampled = [](const RunRow* row) {
+        return row != nullptr && row->per_replay;
+    };
+    return std::any_of(line.base.begin(), line.base.end(), sampled) ||
+           std::any_of(line.changed.begin(), line.changed.end(), sampled);
+}
+
+/// Where a brick is timed in some steps only, those are not the steps of the others: nothing is left over then.
+/// False: that is so.
+bool add_parts(const Lines& lines, Attribution& out) {
+    bool adds_up = true;
     Contribution rest;
     rest.name = "unattributed";
     rest.device = out.device;
@@ -302,6 +313,7 @@ void add_parts(const Lines& lines, Attribution& out) {
         part.base_ns = mean_central(line.base);
         part.changed_ns = mean_central(line.changed);
         part.change_ns = part.changed_ns - part.base_ns;
+        adds_up = adds_up && !is_sampled(line);
         rest.base_ns -= part.base_ns;
         rest.changed_ns -= part.changed_ns;
         out.parts.push_back(std::move(part));
@@ -310,7 +322,10 @@ void add_parts(const Lines& lines, Attribution& out) {
         return std::fabs(a.change_ns) > std::fabs(b.change_ns);
     });
     rest.change_ns = rest.changed_ns - rest.base_ns;
-    out.parts.push_back(std::move(rest));
+    if (adds_up) {
+        out.parts.push_back(std::move(rest));
+    }
+    return adds_up;
 }
 
 } // namespace
@@ -348,7 +363,12 @@ void attribute(const std::vector<RunFigures>& base, const std::vector<RunFigures
         attribution.base_ns = mean_central(line.base);
         attribution.changed_ns = mean_central(line.changed);
         attribution.change_ns = attribution.changed_ns - attribution.base_ns;
-        add_parts(lines, attribution);
+        if (!add_parts(lines, attribution)) {
+            out.notes.push_back(
+                std::string("Some bricks of the ") + phase_word(id.phase) +
+                " steps are timed in some steps only: their means are of those steps, so the parts of a "
+                "step's change do not add up.");
+        }
         out.attributions.push_back(std::move(attribution));
     }
 }

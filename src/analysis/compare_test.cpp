@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -296,6 +297,63 @@ TEST(Compare, a_brick_that_runs_both_eagerly_and_in_captured_graphs_has_the_time
         EXPECT_TRUE(std::isnan(row.p50));
     }
     EXPECT_EQ(rows, 1u);
+}
+
+/// Puts a brick's row into a run, beside those that it has.
+void add_brick(NamedRun& run, const std::string& name, bool device, double ns, bool sampled = false) {
+    RunRow row;
+    row.id = {CompareSubject::brick, Phase::decode, device, name, 0};
+    row.p50 = row.p90 = row.p99 = row.mean = row.central = ns;
+    row.per_replay = sampled;
+    std::vector<RunRow>& rows = run.figures.rows;
+    rows.insert(
+        std::upper_bound(rows.begin(), rows.end(), row, [](const RunRow& a, const RunRow& b) { return a.id < b.id; }),
+        row);
+}
+
+TEST(Compare, T16_a_gate_on_a_name_of_host_and_device_judges_both) {
+    std::vector<NamedRun> base = side(5, 1, 2), faster = side(5, 1, 3), slower = side(5, 1.2, 3);
+    for (std::size_t run = 0; run < 5; ++run) {
+        const double wobble = 1 + 1e-3 * static_cast<double>(run);
+        for (std::vector<NamedRun>* runs : {&base, &slower}) {
+            add_brick((*runs)[run], "attention", true, 2e6 * wobble);
+        }
+    }
+    const std::vector<Gate> limit{gate("brick:attention.p50=+5%")};
+    const GateResult host = compare_runs(base, slower, limit, {}).gates[0];
+    EXPECT_EQ(host.outcome, GateOutcome::failed) << host.sentence;
+    EXPECT_NE(host.sentence.find("on the host: changed by +2"), std::string::npos) << host.sentence;
+    EXPECT_NE(host.sentence.find("on the device: changed by"), std::string::npos) << host.sentence;
+    EXPECT_EQ(compare_runs(base, faster, limit, {}).gates[0].outcome, GateOutcome::undecided)
+        << "it no longer runs on the device";
+    add_brick(faster[0], "attention", true, 2e6);
+    EXPECT_EQ(compare_runs(base, faster, limit, {}).gates[0].outcome, GateOutcome::undecided) << "one run has it";
+}
+
+TEST(Compare, a_brick_that_one_side_does_not_have_stands_in_the_table_whatever_the_runs_of_a_side) {
+    std::vector<NamedRun> changed = side(3, 1, 3);
+    for (NamedRun& run : changed) {
+        add_brick(run, "sync_barrier", false, 30e3);
+    }
+    const CompareRow row =
+        compare_row_of(compare_runs(side(6, 1, 2), changed, {}, {}), CompareSubject::brick, "sync_barrier");
+    EXPECT_NE(row.reason, too_small);
+}
+
+TEST(Compare, bricks_of_other_steps_leave_nothing_unattributed) {
+    std::vector<NamedRun> base = side(3, 1, 2), changed = side(3, 1, 3);
+    for (std::vector<NamedRun>* runs : {&base, &changed}) {
+        for (NamedRun& run : *runs) {
+            add_brick(run, "all_reduce", false, 400e3, true);
+        }
+    }
+    const Comparison comparison = compare_runs(base, changed, {}, {});
+    ASSERT_EQ(comparison.attributions.size(), 1u);
+    for (const Contribution& part : comparison.attributions[0].parts) {
+        EXPECT_NE(part.name, "unattributed");
+    }
+    ASSERT_FALSE(comparison.notes.empty());
+    EXPECT_NE(comparison.notes.back().find("do not add up"), std::string::npos) << comparison.notes.back();
 }
 
 TEST(Compare, words_that_are_no_gate_are_refused_with_examples) {

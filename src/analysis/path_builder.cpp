@@ -25,7 +25,7 @@ constexpr std::size_t most_kernels = 10;
 std::vector<PathRow> rows_of(const ExecGraph& graph, const PathAnalysis& analysis) {
     struct Collected {
         PathRow row;
-        std::uint32_t name = 0;
+        NodeId first = no_node; // of the row's nodes
     };
     std::unordered_map<std::uint64_t, std::size_t> place;
     std::vector<Collected> collected;
@@ -44,7 +44,7 @@ std::vector<PathRow> rows_of(const ExecGraph& graph, const PathAnalysis& analysi
         const auto slack = static_cast<double>(analysis.slack_ns[id]);
         if (fresh) {
             Collected& made = collected.emplace_back();
-            made.name = node.name;
+            made.first = id;
             made.row.name = graph.name_of(id);
             made.row.kind = node.kind;
             made.row.device = node.device;
@@ -64,11 +64,10 @@ std::vector<PathRow> rows_of(const ExecGraph& graph, const PathAnalysis& analysi
     std::vector<PathRow> rows;
     for (std::size_t i = 0; i < collected.size(); ++i) {
         PathRow& row = collected[i].row;
-        row.gain_ns =
-            row.path_ns == 0 ? stats::measured(0)
-            : i < rows_with_gain
-                ? stats::measured(static_cast<double>(analysis.length_ns - graph.length_without(collected[i].name)))
-                : stats::absent("only worked out for the 16 that hold most of the path");
+        row.gain_ns = row.path_ns == 0     ? stats::measured(0)
+                      : i < rows_with_gain ? stats::measured(static_cast<double>(
+                                                 analysis.length_ns - graph.length_without(graph[collected[i].first])))
+                                           : stats::absent("only worked out for the 16 that hold most of the path");
         rows.push_back(std::move(row));
     }
     return rows;

@@ -120,10 +120,13 @@ PathAnalysis ExecGraph::analyse() const {
     return result;
 }
 
-std::int64_t ExecGraph::length_without(std::uint32_t name) const {
+std::int64_t ExecGraph::length_without(const GraphNode& like) const {
     const Passes passes{*this};
-    const std::vector<std::int64_t> tails =
-        passes.tails([&](std::uint32_t row) { return nodes_[node_of_row(row)].name == name ? 0 : passes.weight(row); });
+    const std::vector<std::int64_t> tails = passes.tails([&](std::uint32_t row) {
+        const GraphNode& node = nodes_[node_of_row(row)];
+        const bool left_out = node.name == like.name && node.kind == like.kind && node.device == like.device;
+        return left_out ? 0 : passes.weight(row);
+    });
     return tails.empty() ? 0 : *std::max_element(tails.begin(), tails.end());
 }
 

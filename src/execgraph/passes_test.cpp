@@ -77,8 +77,24 @@ TEST(CriticalPath, what_a_part_is_worth_ends_where_the_next_path_begins) {
     b.add("long", 100);
     b.add("next", 70);
     const ExecGraph graph = b.build();
-    EXPECT_EQ(graph.length_without(0), 70) << "not 0: the other one is still there";
-    EXPECT_EQ(graph.length_without(1), 100);
+    EXPECT_EQ(graph.length_without(graph[0]), 70) << "not 0: the other one is still there";
+    EXPECT_EQ(graph.length_without(graph[1]), 100);
+}
+
+TEST(CriticalPath, a_part_of_the_host_is_not_one_of_the_device_that_has_its_name) {
+    ExecGraphBuilder builder;
+    GraphNode part;
+    part.name = builder.name("attention");
+    part.duration_ns = 30;
+    const NodeId host = builder.add(part);
+    part.device = true;
+    part.duration_ns = 40;
+    const NodeId device = builder.add(part);
+    builder.depend(host, device);
+    const auto graph = builder.build();
+    ASSERT_TRUE(graph.ok());
+    EXPECT_EQ(graph->length_without((*graph)[host]), 40);
+    EXPECT_EQ(graph->length_without((*graph)[device]), 30);
 }
 
 TEST(CriticalPath, T10_a_chain_of_a_million_in_the_wrong_order_is_no_deep_recursion) {

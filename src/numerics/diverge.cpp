@@ -261,6 +261,7 @@ class CheckComparison {
             }
             if (lack == Lack::sequence) {
                 sequences_.insert({lone.of_a, check.check.sequence});
+                ++report.other_sequences;
                 continue;
             }
             if (lack == Lack::chunking) {

@@ -68,6 +68,7 @@ struct DivergeReport {
     MissingCount only_in_a, only_in_b;
     std::vector<MissingTensor> missing; // the first ones
     std::uint64_t chunking = 0;         // tensors that depend on how prefill was cut
+    std::uint64_t other_sequences = 0;  // tensors of sequences that one run alone has
     std::vector<std::string> notes;
 
     /// Nothing diverges, nothing is missing, and something was compared.

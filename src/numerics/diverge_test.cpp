@@ -285,6 +285,7 @@ TEST(Diverge, a_sequence_that_one_run_lacks_is_noted_while_another_is_common) {
     const DivergeReport report = compared(a, b);
     EXPECT_TRUE(report.same());
     EXPECT_TRUE(noted(report, "1 sequence only in B"));
+    EXPECT_GT(report.other_sequences, 0u);
     PlantedRun c = second.recorded();
     const DivergeReport nothing = compared(a, c);
     EXPECT_FALSE(nothing.same());

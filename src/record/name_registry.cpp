@@ -7,10 +7,27 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "plumb/node.hpp"
+#include "plumb/record.hpp"
+
 namespace plumb::record {
 namespace {
 
 constexpr std::size_t longest_name = 256;
+
+/// A longer name keeps its head, and at its end a number made of all of it: two names with one head are two.
+std::string shortened(std::string_view name) {
+    if (name.size() <= longest_name) {
+        return std::string(name);
+    }
+    const std::uint64_t hash = code_hash(name.data(), name.size());
+    std::string made(name.substr(0, longest_name - 17));
+    made += '~';
+    for (int shift = 60; shift >= 0; shift -= 4) {
+        made += "0123456789abcdef"[(hash >> shift) & 15];
+    }
+    return made;
+}
 
 struct NameRegistry {
     std::mutex mutex;
@@ -62,7 +79,7 @@ void keep(const NameEntry& entry, base::RingNames& place) {
 Name intern_name(std::string_view name, Category category) {
     NameRegistry& r = name_registry();
     const std::lock_guard<std::mutex> lock(r.mutex);
-    const std::string key(name.substr(0, longest_name));
+    const std::string key = shortened(name);
     if (const auto found = r.by_name.find(key); found != r.by_name.end()) {
         return Name(found->second);
     }

@@ -30,6 +30,22 @@ TEST(Names, a_name_is_interned_once_and_keeps_its_first_category) {
     EXPECT_GT(names_end(), name.id);
 }
 
+TEST(Names, two_long_names_with_one_head_are_two) {
+    const std::string head(300, 'k');
+    const Name first = intern_name(head + "_128x64", Category::other);
+    const Name second = intern_name(head + "_64x64", Category::other);
+    EXPECT_NE(first.id, second.id);
+    EXPECT_EQ(intern_name(head + "_128x64", Category::other).id, first.id);
+    const std::string longest(256, 'm');
+    const Name whole = intern_name(longest, Category::other);
+    for (const NameEntry& entry : names_from(first_interned_id)) {
+        EXPECT_LE(entry.name.size(), 256u);
+        if (entry.id == whole.id) {
+            EXPECT_EQ(entry.name, longest);
+        }
+    }
+}
+
 TEST(Names, the_empty_name_is_refused_and_counted) {
     const std::uint64_t before = refused_names();
     EXPECT_EQ(intern_name("", Category::other), Name{});

@@ -62,6 +62,14 @@ TEST_F(Op, what_is_recorded_is_what_a_brick_records) {
     EXPECT_EQ(sink.seen, Words{});
 }
 
+TEST_F(Op, a_collective_says_its_group_and_sequence_as_a_brick_does) {
+    { PLUMB_BRICK(recorder, host, Brick::all_reduce, group(Brick::attention), sequence(3)); }
+    const Words brick = recorder.take();
+    EXPECT_EQ(brick.size(), 2u);
+    PLUMB_OP(recorder, host, Brick::all_reduce, in(row(1)), group(Brick::attention), out(row(2)), sequence(3)) {}
+    EXPECT_EQ(recorder.take(), brick);
+}
+
 TEST_F(Op, the_block_runs_once_and_its_arguments_are_not_evaluated_while_it_is_off) {
     recorder.off();
     int runs = 0;

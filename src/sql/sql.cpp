@@ -74,6 +74,11 @@ std::string views_of(const std::string& folder, const Names& recordings) {
            names_of(recordings);
 }
 
+/// A queue or a captured graph that is timed in some steps only makes those steps sampled, with all that it timed.
+constexpr char only_sampled[] =
+    "select string_agg(brick, ', ' order by brick) from (select brick from scopes"
+    " where kind in ('scope', 'lap', 'span') and not warmup group by brick having bool_and(contains(flags, 'sampled')))";
+
 } // namespace
 
 Status ready() {
@@ -90,6 +95,12 @@ Result<QueryTable> query(const std::string& text, const std::string& folder, con
     const QueryWatch watch(*database, stop);
     const Status made = database->run(views_of(folder, recordings));
     Result<QueryTable> table = made ? database->query(text) : Result<QueryTable>(made.error());
+    if (table) {
+        const Result<QueryTable> bricks = database->query(only_sampled);
+        if (bricks && !bricks->rows.empty() && !bricks->rows[0].empty()) {
+            table->only_sampled = bricks->rows[0][0].value_or("");
+        }
+    }
     if (stop.load()) {
         return Error{ErrorCode::failed, "interrupted"};
     }

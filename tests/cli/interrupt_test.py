@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C while plumb decode loads, reads the prompt, decodes and prints, and while plumb import reads: what is said, how it
-exits, what is kept. And what plumb import says of several ranks.
+"""Ctrl-C while plumb decode loads, reads the prompt, decodes and prints, while plumb export writes, and while plumb import
+reads: what is said, how it exits, what is kept. And what plumb import says of several ranks.
 
 usage: interrupt_test.py PLUMB MAKE_RECORDING SOURCE_DIR [CLASS…]
 
@@ -15,7 +15,7 @@ import resource
 import signal
 import subprocess
 
-from shell import Case, ENVIRONMENT, FOLDER, HANG, PLUMB, main, plumb, terminal
+from shell import Case, ENVIRONMENT, FOLDER, HANG, MAKE_RECORDING, PLUMB, main, plumb, terminal
 
 
 class Running:
@@ -145,6 +145,26 @@ class Interrupts(Case):
         status = pathlib.Path(f"/proc/{running.process.pid}/status").read_text()
         mask = next(line.split()[1] for line in status.split("\n") if line.startswith("SigCgt:"))
         return int(mask, 16) >> (number - 1) & 1
+
+
+class Exports(Case):
+    def test_an_interrupt_is_one_sentence_and_leaves_nothing(self):
+        run, out = FOLDER / "exported.plumb", FOLDER / "exported.jsonl"
+        part = FOLDER / "exported.jsonl.part"
+        subprocess.run([MAKE_RECORDING, run], check=True, env=ENVIRONMENT, timeout=HANG)
+        os.mkfifo(part)  # what is written waits for a reader, so it is in the middle when the signal comes
+        running = Running("export", run, "--format", "jsonl", "-o", out)
+        with open(part, "rb", buffering=0) as reader:
+            fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+            self.assertEqual(reader.read(1), b"{")
+            running.signal()
+            while reader.read(4096):
+                pass
+        code, said = running.end()
+        self.assertEqual((code, said), (2, ""))
+        self.assertEqual(running.sentences(), [f"error: interrupted; {out} was not written"])
+        self.assertEqual(sorted(path.name for path in FOLDER.glob("exported*")), ["exported.plumb"])
+        run.unlink()
 
 
 class Imports(Case):

@@ -442,6 +442,8 @@ class Answers(Case):
         self.assertIsInstance(wall, dict)
         self.assertEqual(plumb.ask("check", str(FILE), expect=["attention=1/step", "sampling=1/step"]).outcome, "pass")
         self.assertEqual(plumb.ask("check", FILE, expect="attention=9/step").outcome, "fail")
+        with self.assertRaisesRegex(plumb.Error, "prints no JSON"):
+            plumb.ask("path", FILE, dot=True)
         self.assertEqual(self.live["schema"], plumb.ask("report", FILE)["schema"])
 
     def test_tables_are_columns_that_others_read_without_copying(self):

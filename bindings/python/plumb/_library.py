@@ -44,9 +44,10 @@ def _core():
 
 
 def library_path():
-    """Where libplumb lies: beside this file in a wheel, else where the loader finds it."""
-    beside = pathlib.Path(__file__).with_name(_build.LIBRARY)
-    return str(beside) if beside.exists() else _build.LIBRARY
+    """Where libplumb lies: beside this file in a wheel, in the lib of PREFIX/lib/plumb/python/plumb, else where the loader finds it."""
+    here = pathlib.Path(__file__).absolute()
+    places = [here.with_name(_build.LIBRARY), *(folder / _build.LIBRARY for folder in here.parents[3:4])]
+    return next((str(place) for place in places if place.exists()), _build.LIBRARY)
 
 
 class Answer(dict):
@@ -289,7 +290,10 @@ def ask(answer, *files, **options):
     question = Question(ctypes.sizeof(Question), len(files), answer.encode(), paths, pairs, len(words) // 2, 0)
     text, outcome = ctypes.c_void_p(), ctypes.c_int()
     check(own.plumb_ask(ctypes.byref(question), ctypes.byref(text), ctypes.byref(outcome)), own)
-    found = decode(text.value)
+    try:
+        found = decode(text.value)
+    except ValueError:
+        raise Error(f"plumb {answer} prints no JSON with these options; ask without them", "invalid_argument") from None
     found.outcome = OUTCOMES[outcome.value]
     return found
 

@@ -111,6 +111,12 @@ Agreement agreement_of(const std::string& base, const std::string& changed) {
                     " are not known; record with tensors=all, prefill cut alike on both sides",
                 report->compared};
     }
+    if (const std::uint64_t left = report->chunking + report->other_sequences; left != 0) {
+        return {GateOutcome::undecided,
+                compared + ", all equal, but " + std::to_string(left) +
+                    " have no counterpart: their sequence is in one run only, or prefill was cut otherwise",
+                report->compared};
+    }
     return {GateOutcome::passed, compared + ", all equal", report->compared};
 }
 

@@ -117,6 +117,7 @@ void describe(V& v, const DivergeReport& r) {
     v("missing", r.missing, "the first 64 of those");
     v("chunking", r.chunking,
       "tensors of the last rows of a prefill step where the other run's prefill has no border: no failure");
+    v("other_sequences", r.other_sequences, "tensors of sequences that one run alone has: not compared");
     v("notes", r.notes, "sentences the reader must know");
 }
 
