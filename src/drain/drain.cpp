@@ -288,6 +288,7 @@ Status Drain::retire(record::Ring& ring) {
         detail::drops_of(ring.header(), i).store(0, std::memory_order_relaxed);
     }
     collector_.forget_host(ring.header().track);
+    writer_.end_track(ring.header().track);
     tiles_.take_ended(ring); // the next thread of this ring has the same table
     // Before the ring is given up: a kill must not take these counts along.
     Status status = dropped ? write_counters() : Status();

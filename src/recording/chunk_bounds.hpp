@@ -40,6 +40,8 @@ class BoundsTracker {
   public:
     /// Of the next chunk of its track, whose columns take `bytes`: appends its bounds. Nothing where a part of it was given before.
     void append(const RecordBatch& chunk, std::size_t bytes, Bytes& to);
+    /// No more records of it come.
+    void end_track(std::uint32_t track) { tracks_.erase(track); }
 
   private:
     struct Frame {

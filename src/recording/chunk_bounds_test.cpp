@@ -34,6 +34,11 @@ class Chunks {
         return seen;
     }
 
+    void end() {
+        tracker_.end_track(1);
+        sequence_ = 0;
+    }
+
   private:
     BoundsTracker tracker_;
     std::uint64_t sequence_ = 50;
@@ -120,6 +125,17 @@ TEST(ChunkBounds, what_cannot_be_bounds_is_none) {
     EXPECT_FALSE(read_bounds(bytes.data(), bytes.size(), read));
     store_le(bytes.data(), std::uint64_t{0});
     EXPECT_FALSE(read_bounds(bytes.data(), bytes.size(), read));
+}
+
+TEST(ChunkBounds, nothing_is_kept_of_a_track_that_ended) {
+    Chunks chunks;
+    (void)chunks.add({step_begin(10, 7), work(9, 1.0)});
+    chunks.end();
+    const Chunks::Seen seen = chunks.add({scope(20, 5)});
+    ASSERT_TRUE(seen.any);
+    EXPECT_TRUE(seen.bounds.entry);
+    EXPECT_TRUE(seen.carried.empty());
+    EXPECT_EQ(seen.bounds.last_step_plus_one, 0u);
 }
 
 } // namespace

@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/retention.hpp"
 
+#include <algorithm>
+
 namespace plumb::recording {
 namespace {
 
 std::pair<std::uint16_t, std::uint64_t> work_key(const Record& record) { return {id_of(record), payload_of(record)}; }
-
-constexpr std::size_t most_clock_pairs = 4096;
 
 } // namespace
 
 void thin_clock_pairs(std::vector<ClockPair>& pairs) { thin_out(pairs, most_clock_pairs); }
 
 bool Retention::due(std::uint64_t size, std::uint64_t more, std::int64_t now_ns) const {
-    if (chunks_.empty()) {
-        return false;
-    }
     // Half as much again before each rewrite: every byte is then copied at most about twice in its life.
-    const bool old = keep_ns_ != 0 && now_ns - chunks_.front().written_ns > keep_ns_ + keep_ns_ / 2;
-    return old || (max_bytes_ != 0 && size + more > max_bytes_);
+    const bool old = keep_ns_ != 0 && !chunks_.empty() && now_ns - oldest_ns() > keep_ns_ + keep_ns_ / 2;
+    // Where what cannot go is all that is left, a quarter more before each rewrite.
+    return old || (max_bytes_ != 0 && size + more > std::max(max_bytes_, shortened_to_ + max_bytes_ / 4));
 }
 
-std::size_t Retention::removable(double share, std::int64_t now_ns) const {
+std::size_t Retention::removable(std::uint64_t budget, std::int64_t now_ns) const {
     std::size_t n = 0;
     if (keep_ns_ != 0) {
         while (n < chunks_.size() && now_ns - chunks_[n].written_ns > keep_ns_) {
@@ -29,7 +27,6 @@ std::size_t Retention::removable(double share, std::int64_t now_ns) const {
         }
     }
     if (max_bytes_ != 0) {
-        const auto budget = static_cast<std::uint64_t>(static_cast<double>(max_bytes_) * share);
         std::uint64_t bytes = 0;
         std::size_t first = chunks_.size();
         while (first > n && bytes + chunks_[first - 1].place.size <= budget) {
@@ -58,6 +55,15 @@ Retention::Outcome Retention::after_removing(std::size_t n) const {
             carried[work_key(record)] = record;
         }
     }
+    outcome.forgotten = ended_;
+    for (std::size_t i = n; i < chunks_.size(); ++i) {
+        outcome.forgotten.erase(chunks_[i].track);
+    }
+    for (const std::uint32_t track : outcome.forgotten) {
+        outcome.removals[0].records += outcome.removals[track].records;
+        outcome.removals.erase(track);
+        outcome.carried.erase(track);
+    }
     return outcome;
 }
 
@@ -75,20 +81,26 @@ std::vector<ByteRange> Retention::kept_after(std::size_t n) const {
 }
 
 void Retention::removed(std::size_t n, Outcome outcome, std::uint64_t offset) {
-    chunks_.erase(chunks_.begin(), chunks_.begin() + static_cast<std::ptrdiff_t>(n));
+    for (; n != 0; --n) {
+        chunks_.pop_front();
+    }
     for (Chunk& chunk : chunks_) {
         chunk.place.offset = offset;
         offset += chunk.place.size;
     }
+    shortened_to_ = offset;
+    for (const std::uint32_t track : outcome.forgotten) {
+        ended_.erase(track);
+    }
     so_far_ = std::move(outcome);
 }
 
-std::uint64_t Retention::records_removed() const {
-    std::uint64_t records = 0;
-    for (const auto& [track, removal] : so_far_.removals) {
-        records += removal.records;
+std::uint64_t Retention::Outcome::records() const {
+    std::uint64_t sum = 0;
+    for (const auto& [track, removal] : removals) {
+        sum += removal.records;
     }
-    return records;
+    return sum;
 }
 
 std::vector<Record> Retention::work_of(const Record* records, std::size_t count) {

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <set>
 #include <unistd.h>
 
 #include "recording/files_testing.hpp"
+#include "recording/recorded_run.hpp"
 
 namespace plumb::recording {
 namespace {
@@ -151,6 +153,98 @@ TEST(Retention, a_limit_counts_in_memory_too) {
         ASSERT_TRUE(run.writer->append({1, i, run.records.data() + i, 500}).ok());
         ASSERT_LE(run.writer->size(), 100'000u);
     }
+}
+
+/// Of 64 threads, ten a second.
+OffCpuSample sample_of_many_threads(std::int64_t i) {
+    OffCpuSample sample;
+    sample.monotonic_ns = i * 100'000'000;
+    for (std::uint32_t track = 1; track <= 64; ++track) {
+        sample.threads.push_back({track, {}});
+    }
+    return sample;
+}
+
+TEST(Retention, samples_and_counters_stay_within_max_bytes_and_cost_few_rewrites) {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("run.plumb");
+    constexpr std::uint64_t limit = std::uint64_t{1} << 20;
+    std::uint64_t rewrites = 0, written = 0;
+    Bounded run;
+    run.start({path, limit, 0, true, [&](int file, const void* data, std::size_t size, std::uint64_t offset) {
+                   rewrites += offset == 0 ? 1 : 0;
+                   written += size;
+                   return pwrite(file, data, size, static_cast<off_t>(offset));
+               }});
+    ASSERT_TRUE(append_all(*run.writer, 1, run.records).ok());
+    std::uint64_t given = run.writer->size();
+    for (std::int64_t i = 0; i < 20'000; ++i) {
+        const std::uint64_t before = run.writer->size(), rewritten = rewrites;
+        ASSERT_TRUE(run.writer->add_off_cpu(sample_of_many_threads(i)).ok());
+        ASSERT_TRUE(run.writer->set_counters({}).ok());
+        ASSERT_TRUE(run.writer->add_clock_pair({0, 1, 2, 3, 4}).ok());
+        given += rewrites == rewritten ? run.writer->size() - before : 0;
+        ASSERT_LE(run.writer->size(), limit);
+    }
+    EXPECT_GT(rewrites, 0u);
+    EXPECT_LE(rewrites, given >> 16);
+    EXPECT_LE(written, given * 6);
+    auto reader = Reader::open(path);
+    ASSERT_TRUE(reader.ok());
+    expect_unbroken_end(*reader, run.records);
+    const RecordedRun all = run_of(std::move(*reader));
+    const auto& samples = all.facts->off_cpu;
+    ASSERT_GT(samples.size(), 32u);
+    EXPECT_EQ(samples.back().monotonic_ns, sample_of_many_threads(19'999).monotonic_ns);
+}
+
+TEST(Retention, keep_bounds_what_an_idle_program_adds_and_leaves_it_its_last_records) {
+    std::int64_t now = 0;
+    Bounded run;
+    run.start({"", 0, 5'000'000'000, true, {}, [&] {
+                   return now;
+               }});
+    ASSERT_TRUE(append_all(*run.writer, 1, run.records).ok());
+    for (std::int64_t i = 0; i < 20'000; ++i) {
+        now = sample_of_many_threads(i).monotonic_ns;
+        ASSERT_TRUE(run.writer->add_off_cpu(sample_of_many_threads(i)).ok());
+        ASSERT_LE(run.writer->size(), std::uint64_t{8} << 20);
+    }
+    auto reader = Reader::from_bytes(run.writer->snapshot());
+    ASSERT_TRUE(reader.ok());
+    EXPECT_EQ(content_of(*reader).count(), run.records.size());
+    ASSERT_TRUE(append_all(*run.writer, 1, run.records, 1000, run.records.size()).ok());
+    EXPECT_EQ(run.writer->records_removed(), run.records.size()) << "they were old when others came";
+    ASSERT_TRUE(run.writer->add_off_cpu(sample_of_many_threads(20'000)).ok());
+}
+
+TEST(Retention, threads_that_ended_leave_nothing_but_how_many_records_they_had) {
+    constexpr std::uint64_t limit = std::uint64_t{1} << 20;
+    constexpr std::uint32_t threads = 20'000;
+    Bounded run;
+    run.start({"", limit});
+    ASSERT_TRUE(run.writer->set_counters({}).ok());
+    for (std::uint32_t track = 2; track < threads + 2; ++track) {
+        ASSERT_TRUE(run.writer->add_track({track, TrackKind::host_thread, 0, track, "worker", "cpu_tsc"}).ok());
+        ASSERT_TRUE(run.writer->append({track, 0, run.records.data(), 50}).ok());
+        run.writer->end_track(track);
+        ASSERT_LE(run.writer->size(), limit);
+    }
+    auto reader = Reader::from_bytes(run.writer->snapshot());
+    ASSERT_TRUE(reader.ok());
+    EXPECT_LT(reader->tracks().size(), threads / 2);
+    const Content content = content_of(*reader);
+    std::set<std::uint32_t> known;
+    for (const TrackInfo& track : reader->tracks()) {
+        known.insert(track.id);
+    }
+    for (const auto& [track, records] : content.records) {
+        EXPECT_EQ(known.count(track), 1u) << track;
+    }
+    const std::uint64_t removed = run.writer->records_removed();
+    EXPECT_EQ(reader->counters().records_removed, removed) << "whoever is killed now has said it already";
+    ASSERT_EQ(reader->notes().size(), 1u) << joined_notes(*reader);
+    EXPECT_EQ(reader->notes()[0].find(std::to_string(removed) + " older records were removed"), 0u);
 }
 
 TEST(Retention, a_reader_of_the_old_file_finishes_undisturbed) {

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 
 #include "recording/check_codec.hpp"
@@ -23,10 +24,16 @@ namespace {
 
 /// Rows of more graph keys than this are written in full each time, and a bounded recording forgets them.
 constexpr std::size_t most_graphs_known = 16384;
-constexpr std::size_t most_bounded_off_cpu_samples = 4096; // of a bounded recording
-/// Rows and tiles that later ones replaced may take this much of a bounded recording, or this share of max_size=.
-constexpr std::uint64_t most_stale_bytes = std::uint64_t{1} << 20;
-constexpr std::uint64_t stale_share = 8;
+/// Entries that a shorter file would not hold may take a quarter of a bounded recording, and so much in any case.
+constexpr std::uint64_t least_stale_bytes = std::uint64_t{1} << 16;
+constexpr std::uint64_t stale_share = 4;
+/// Samples of off-CPU time: so many, in this share of max_size=, or in so many bytes where there is no such bound.
+constexpr std::uint64_t most_off_cpu_samples = 4096;
+constexpr std::uint64_t least_off_cpu_samples = 4;
+constexpr std::uint64_t off_cpu_share = 8;
+constexpr std::uint64_t most_off_cpu_bytes = std::uint64_t{1} << 22;
+/// A chunk holds records of up to this long before it was written.
+constexpr std::int64_t chunk_span_ns = 1'000'000'000;
 /// Source texts of kernels, which no limit removes, may take this share of max_size=.
 constexpr std::uint64_t source_share = 8;
 constexpr std::uint64_t content_share = 8;
@@ -76,6 +83,7 @@ struct Writer::State {
     std::uint64_t records = 0; // in the recording, plus those removed again
     std::uint64_t checks = 0;  // likewise
     bool closed = false;
+    std::int64_t last_records_ns = 0; // when records or checks came last: keep= counts from there
 
     // Only for a bounded recording, which is rewritten now and then.
     std::vector<TrackInfo> tracks;
@@ -121,14 +129,20 @@ struct Writer::State {
         return written;
     }
     [[nodiscard]] Bytes head() const;
+    [[nodiscard]] bool too_stale() const;
+    Status make_room(std::uint64_t more);
+    Status append_buffer();
+    Status add_payload(ChunkType type, const Bytes& payload);
     template <class T>
     Status add(ChunkType type, const T& entry);
     template <class T>
     Status add_kept(ChunkType type, const T& entry, std::vector<T>& kept);
+    template <class T>
+    void thin(std::vector<T>& kept, std::size_t most);
+    Status add_off_cpu(const OffCpuSample& sample);
     Status add_graph(const GraphInfo& given);
     Status add_content(StoredGraph& entry, StoredGraph* before);
     Status add_kernel(const KernelInfo& given);
-    [[nodiscard]] bool too_stale() const;
     Status append(const RecordBatch& batch);
     Status add_checks(const TensorCheck* from, std::size_t count);
     Status add_tiles(std::uint64_t generation, const TileTotals* from, std::size_t count);
@@ -154,20 +168,37 @@ Bytes Writer::State::head() const {
     return bytes;
 }
 
-template <class T>
-Status Writer::State::add(ChunkType type, const T& entry) {
+bool Writer::State::too_stale() const { return stale_bytes > std::max(least_stale_bytes, store->size() / stale_share); }
+
+/// Before `more` bytes are added.
+Status Writer::State::make_room(std::uint64_t more) {
+    const bool due = retention.bounded() && (too_stale() || retention.due(store->size(), more, last_records_ns));
+    return due ? shorten() : Status();
+}
+
+Status Writer::State::append_buffer() {
+    Status made = make_room(buffer.size());
+    return made ? store->append(buffer) : made;
+}
+
+Status Writer::State::add_payload(ChunkType type, const Bytes& payload) {
     if (closed) {
         return closed_error();
     }
-    Bytes payload;
-    append_entry(entry, payload);
     if (payload.size() > max_chunk_payload) {
         return Error{ErrorCode::invalid_argument,
                      "an entry of more than 2 MiB does not fit into a recording: shorten it"};
     }
     buffer.clear();
     append_chunk(buffer, header(type, 1), payload);
-    return store->append(buffer);
+    return append_buffer();
+}
+
+template <class T>
+Status Writer::State::add(ChunkType type, const T& entry) {
+    Bytes payload;
+    append_entry(entry, payload);
+    return add_payload(type, payload);
 }
 
 template <class T>
@@ -179,10 +210,22 @@ Status Writer::State::add_kept(ChunkType type, const T& entry, std::vector<T>& k
     return added;
 }
 
-bool Writer::State::too_stale() const {
-    return retention.bounded() &&
-           stale_bytes > (options.max_bytes != 0 ? std::min(options.max_bytes / stale_share, most_stale_bytes)
-                                                 : most_stale_bytes);
+/// `kept` ends with what was added last.
+template <class T>
+void Writer::State::thin(std::vector<T>& kept, std::size_t most) {
+    const std::size_t before = kept.size();
+    thin_out(kept, most);
+    stale_bytes += (before - kept.size()) * buffer.size();
+}
+
+Status Writer::State::add_off_cpu(const OffCpuSample& sample) {
+    Status added = add_kept(ChunkType::off_cpu, sample, off_cpu);
+    if (!added) {
+        return added;
+    }
+    const std::uint64_t share = options.max_bytes != 0 ? options.max_bytes / off_cpu_share : most_off_cpu_bytes;
+    thin(off_cpu, std::clamp(share / buffer.size(), least_off_cpu_samples, most_off_cpu_samples));
+    return added;
 }
 
 Status Writer::State::add_graph(const GraphInfo& given) {
@@ -193,20 +236,18 @@ Status Writer::State::add_graph(const GraphInfo& given) {
     if (Status added = add_content(entry, known ? &graphs[place->second] : nullptr); !added) {
         return added;
     }
+    if (!known &&
+        graphs.size() < most_graphs_known) { // before its row: should the file be shortened now, its nodes stay
+        graph_places.emplace(entry.row.key, graphs.size());
+        graphs.push_back(entry);
+    }
     if (Status added = add(ChunkType::graphs, entry); !added) {
         return added;
     }
-    stale_bytes += known ? buffer.size() : 0;
-    entry.lists_kept = false;
     if (known) {
+        stale_bytes += buffer.size();
+        entry.lists_kept = false;
         graphs[place->second] = std::move(entry);
-    } else if (graphs.size() < most_graphs_known) {
-        graph_places.emplace(entry.row.key, graphs.size());
-        graphs.push_back(std::move(entry));
-    }
-    // Whether or not this succeeds the row is in the recording; the next one tries again.
-    if (too_stale()) {
-        (void)shorten().ok();
     }
     return {};
 }
@@ -309,15 +350,11 @@ Status Writer::State::append(const RecordBatch& batch) {
 
 /// The buffer holds them, one behind the other.
 Status Writer::State::write_chunks(std::vector<Retention::Chunk> chunks) {
-    if (retention.due(store->size(), buffer.size(), now())) {
-        if (Status shortened = shorten(); !shortened) {
-            return shortened;
-        }
-    }
-    const std::uint64_t offset = store->size();
-    if (Status written = store->append(buffer); !written) {
+    last_records_ns = chunks.back().written_ns;
+    if (Status written = append_buffer(); !written) {
         return written;
     }
+    const std::uint64_t offset = store->size() - buffer.size();
     if (retention.bounded()) {
         for (Retention::Chunk& chunk : chunks) {
             chunk.place.offset += offset;
@@ -390,7 +427,7 @@ Status Writer::State::add_tiles(std::uint64_t generation, const TileTotals* from
     }
     buffer.clear();
     append_tiles(generation, from, count, buffer);
-    if (Status written = store->append(buffer); !written) {
+    if (Status written = append_buffer(); !written) {
         return written;
     }
     const bool reset = generation != tile_generation;
@@ -405,9 +442,6 @@ Status Writer::State::add_tiles(std::uint64_t generation, const TileTotals* from
     for (std::size_t i = 0; i < count; ++i) {
         (void)tiles.set(from[i]);
     }
-    if (too_stale()) {
-        (void)shorten().ok(); // or the next one tries again
-    }
     return {};
 }
 
@@ -421,20 +455,11 @@ Status Writer::State::shorten() {
 }
 
 Status Writer::State::shorten_to(double share) {
-    const std::size_t n = retention.removable(share, now());
-    if (n == 0 && !too_stale()) {
-        return {};
-    }
-    thin_clock_pairs(clock_pairs);
-    Retention::Outcome outcome = retention.after_removing(n);
     Bytes bytes = head();
-    append_entries(bytes, header(ChunkType::tracks, 0), tracks);
     append_entries(bytes, header(ChunkType::names, 0), names);
     append_entries(bytes, header(ChunkType::clock_pairs, 0), clock_pairs);
-    thin_out(off_cpu, most_bounded_off_cpu_samples);
     append_entries(bytes, header(ChunkType::off_cpu, 0), off_cpu);
     append_entries(bytes, header(ChunkType::descriptions, 0), descriptions);
-    append_entries(bytes, header(ChunkType::counters, 0), counters);
     std::vector<ContentEntry> nodes_of_graphs;
     for (const StoredGraph& entry : graphs) {
         if (entry.content != 0) {
@@ -448,6 +473,19 @@ Status Writer::State::shorten_to(double share) {
         const std::vector<TileTotals> kept = tiles.sorted();
         append_tiles(tile_generation, kept.data(), kept.size(), bytes);
     }
+    // What is not records counts, but leaves them a quarter of the share.
+    const auto whole = static_cast<std::uint64_t>(static_cast<double>(options.max_bytes) * share);
+    const std::size_t n =
+        retention.removable(std::max(whole - std::min<std::uint64_t>(whole, bytes.size()), whole / 4), last_records_ns);
+    Retention::Outcome outcome = retention.after_removing(n);
+    std::vector<TrackInfo> tracks_left;
+    std::copy_if(tracks.begin(), tracks.end(), std::back_inserter(tracks_left),
+                 [&](const TrackInfo& track) { return outcome.forgotten.count(track.id) == 0; });
+    append_entries(bytes, header(ChunkType::tracks, 0), tracks_left);
+    for (Counters& last : counters) {
+        last.records_removed = outcome.records();
+    }
+    append_entries(bytes, header(ChunkType::counters, 0), counters);
     std::vector<Removal> removals;
     for (const auto& [track, removal] : outcome.removals) {
         removals.push_back(removal);
@@ -477,7 +515,12 @@ Status Writer::State::shorten_to(double share) {
     Status replaced = store->replace(bytes, retention.kept_after(n));
     if (replaced) {
         retention.removed(n, std::move(outcome), bytes.size());
+        tracks = std::move(tracks_left);
         stale_bytes = 0;
+        const auto young = std::find_if(off_cpu.begin(), off_cpu.end(), [this](const OffCpuSample& sample) {
+            return sample.monotonic_ns >= retention.oldest_ns() - chunk_span_ns;
+        });
+        off_cpu.erase(off_cpu.begin(), young); // with the next shortening
     }
     return replaced;
 }
@@ -521,20 +564,31 @@ Status Writer::add_name(const NameInfo& name) {
     return state_->tell(state_->add_kept(ChunkType::names, name, state_->names), name);
 }
 Status Writer::add_clock_pair(const ClockPair& pair) {
-    return state_->tell(state_->add_kept(ChunkType::clock_pairs, pair, state_->clock_pairs), pair);
+    Status added = state_->add_kept(ChunkType::clock_pairs, pair, state_->clock_pairs);
+    state_->thin(state_->clock_pairs, most_clock_pairs);
+    return state_->tell(std::move(added), pair);
 }
 
-Status Writer::add_off_cpu(const OffCpuSample& sample) {
-    return state_->add_kept(ChunkType::off_cpu, sample, state_->off_cpu);
+Status Writer::add_off_cpu(const OffCpuSample& sample) { return state_->add_off_cpu(sample); }
+
+void Writer::end_track(std::uint32_t track) {
+    state_->bounds.end_track(track);
+    if (state_->retention.bounded()) {
+        state_->retention.end_track(track);
+    }
 }
 
 Status Writer::set_counters(const Counters& counters) {
+    if (Status made = state_->make_room(0); !made) { // which would change the totals
+        return made;
+    }
     Counters totals = counters;
     totals.records = state_->records;
     totals.records_removed = state_->retention.records_removed();
     totals.checks = state_->checks;
     Status added = state_->add(ChunkType::counters, totals);
     if (added) {
+        state_->stale_bytes += state_->buffer.size(); // the ones before
         state_->counters.assign(1, totals);
     }
     return state_->tell(added, totals);
@@ -558,6 +612,7 @@ Status Writer::describe(std::string_view key, std::string_view value) {
     Status added = fresh ? state_->add_kept(ChunkType::descriptions, description, known)
                          : state_->add(ChunkType::descriptions, description);
     if (added && !fresh) {
+        state_->stale_bytes += state_->buffer.size();
         same->second = description.second;
     }
     if (added && state_->options.observer != nullptr) {

@@ -45,9 +45,12 @@ class Writer {
     Status append(const RecordBatch& batch);
     /// One small write each. After an error (no_space) the entry is not in the recording: call again, later.
     Status add_track(const TrackInfo& track);
+    /// Its thread ended, and all its records are here: nothing more is kept in memory for those to come.
+    void end_track(std::uint32_t track);
     Status add_name(const NameInfo& name);
     Status add_clock_pair(const ClockPair& pair);
-    /// One small write each, as above. A recording with a limit keeps some 4096 of them.
+    /// One small write each, as above. A recording with a limit keeps 4096 of them at most, in an eighth of max_bytes, and thins
+    /// out the older ones.
     Status add_off_cpu(const OffCpuSample& sample);
     Status set_counters(const Counters& counters);
     /// The last row of a key counts. Lists beyond the bounds of graph_codec.hpp are cut; lists that did not change since
