@@ -72,7 +72,7 @@ Status Drain::stop() {
         const std::lock_guard<std::mutex> lock(mutex_);
         stop_ = true;
     }
-    wake_.notify_all();
+    rings_.wake.notify_all();
     if (thread_.joinable()) {
         thread_.join();
     }
@@ -82,7 +82,7 @@ Status Drain::stop() {
 Status Drain::flush(std::chrono::milliseconds timeout) {
     std::unique_lock<std::mutex> lock(mutex_);
     const std::uint64_t mine = ++flush_asked_;
-    wake_.notify_all();
+    rings_.wake.notify_all();
     if (!done_.wait_for(lock, timeout, [&] { return flush_done_ >= mine || stop_; })) {
         return Error{ErrorCode::pending, "the recording is not written up to date yet; call flush() again"};
     }
@@ -138,7 +138,8 @@ void Drain::run() {
     std::unique_lock<std::mutex> lock(mutex_);
     bool last = false;
     while (!last) {
-        wake_.wait_for(lock, pause_, [&] { return stop_ || flush_asked_ > flush_done_; });
+        rings_.wake.wait_for(
+            lock, pause_, [&] { return stop_ || flush_asked_ > flush_done_ || (rings_.take_crowded() && !failing_); });
         last = stop_;
         const std::uint64_t asked = flush_asked_;
         const bool all = last || asked > flush_done_;
@@ -230,12 +231,8 @@ void Drain::refresh_rings() {
     if (!rings_.rings(rings_version_, rings)) {
         return;
     }
-    for (const auto& ring : rings) {
-        const bool known =
-            std::any_of(watched_.begin(), watched_.end(), [&](const Watched& w) { return w.ring == ring; });
-        if (!known) {
-            watched_.push_back(Watched{ring, 0, 0, {}, false});
-        }
+    for (std::size_t i = watched_.size(); i < rings.size(); ++i) {
+        watched_.push_back(Watched{rings[i], 0, 0, {}, false});
     }
 }
 
@@ -465,7 +462,8 @@ recording::Counters Drain::counters() {
         }
     }
     if (const std::uint64_t lost = rings_.drops_without_ring.load(std::memory_order_relaxed); lost != 0) {
-        result.drops.emplace_back("no ring to be had: its thread was ending, or memory ran out", lost);
+        result.drops.emplace_back(
+            "no ring to be had: its thread was ending, memory ran out, or too many threads ended at once", lost);
     }
     if (const std::uint64_t refused = record::refused_names(); refused != 0) {
         result.drops.emplace_back("name refused: the registry is full (kept as \"unnamed\")", refused);

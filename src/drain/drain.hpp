@@ -131,7 +131,6 @@ class Drain : public std::enable_shared_from_this<Drain> {
 
     std::mutex round_mutex_; // held by the drain thread while it works
     std::mutex mutex_;       // guards what follows
-    std::condition_variable wake_;
     std::condition_variable done_;
     bool stop_ = false;
     std::uint64_t flush_asked_ = 0;

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -20,6 +21,10 @@ namespace {
 
 /// The file's first page and its names; rings follow.
 constexpr std::size_t file_head = detail::ring_page + base::ring_names_bytes;
+/// From so many rings of ended threads on that wait to be drained, a new thread that finds none free wakes the drain.
+constexpr std::size_t enough_retired = 8;
+/// With so many of them, and as many again as threads lived at once, a new thread gets none.
+constexpr std::size_t most_retired = 128;
 
 std::uint64_t records_for(std::uint64_t bytes) {
     std::uint64_t capacity = 64;
@@ -186,25 +191,35 @@ std::shared_ptr<Ring> RingSet::make_ring() {
     return mapping == MAP_FAILED ? nullptr : std::make_shared<Ring>(mapping, bytes, capacity_);
 }
 
+std::shared_ptr<Ring> RingSet::find_ring() {
+    std::size_t retired = 0;
+    for (const auto& ring : rings_) {
+        const auto state = static_cast<detail::RingState>(ring->header().state.load(std::memory_order_acquire));
+        if (state == detail::RingState::free) {
+            return ring;
+        }
+        retired += state == detail::RingState::retired ? 1 : 0;
+    }
+    most_live_ = std::max(most_live_, rings_.size() - retired + 1);
+    if (retired >= enough_retired) {
+        crowded_.store(true, std::memory_order_relaxed);
+        wake.notify_all(); // a drain that was about to wait may miss it: the next thread says it again
+    }
+    std::shared_ptr<Ring> ring = retired < most_retired + most_live_ ? make_ring() : nullptr;
+    if (ring != nullptr) {
+        rings_.push_back(ring);
+        ++version_;
+    }
+    return ring;
+}
+
 detail::ThreadRecorder* RingSet::attach(Recorder& recorder) noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::shared_ptr<Ring> ring;
-    for (const auto& candidate : rings_) {
-        if (candidate->header().state.load(std::memory_order_acquire) ==
-            static_cast<std::uint32_t>(detail::RingState::free)) {
-            ring = candidate;
-            break;
-        }
-    }
+    std::shared_ptr<Ring> ring = find_ring();
     if (ring == nullptr) {
-        ring = make_ring();
-        if (ring == nullptr) {
-            return nullptr;
-        }
-        rings_.push_back(ring);
+        return nullptr;
     }
     ring->adopt(recorder, new_track());
-    ++version_;
     remember_ring(ring);
     return &ring->pen();
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -68,9 +69,9 @@ class RingSet {
     RingSet(const RingSet&) = delete;
     RingSet& operator=(const RingSet&) = delete;
 
-    /// Null when no memory can be had; counted by drops_without_ring().
+    /// Null when no memory can be had, or too many ended threads wait to be drained; counted by drops_without_ring.
     detail::ThreadRecorder* attach(Recorder& recorder) noexcept;
-    /// The rings, when they changed since `version`.
+    /// The rings, when there are more than at `version`.
     bool rings(std::uint64_t& version, std::vector<std::shared_ptr<Ring>>& out) const;
     /// Records written so far by track: where a reset begins to count.
     [[nodiscard]] std::map<std::uint32_t, std::uint64_t> heads() const;
@@ -100,8 +101,13 @@ class RingSet {
     void in_child() noexcept;
     /// Scopes recorded where no ring could be had, or from a thread's last destructors.
     std::atomic<std::uint64_t> drops_without_ring{0};
+    /// What the drain waits at between its rounds.
+    std::condition_variable wake;
+    /// Whether rings of ended threads ran up since the last call.
+    [[nodiscard]] bool take_crowded() noexcept { return crowded_.exchange(false, std::memory_order_relaxed); }
 
   private:
+    std::shared_ptr<Ring> find_ring();
     std::shared_ptr<Ring> make_ring();
     void create_file();
     void drop_file() noexcept;
@@ -110,8 +116,10 @@ class RingSet {
     RingOptions options_;
     std::uint64_t capacity_;
     mutable std::mutex mutex_;
-    std::vector<std::shared_ptr<Ring>> rings_;
+    std::vector<std::shared_ptr<Ring>> rings_; // only grows
     std::uint64_t version_ = 0;
+    std::size_t most_live_ = 0; // threads at once
+    std::atomic<bool> crowded_{false};
     std::atomic<std::uint32_t> next_track_{1}; // 0 is nobody's track, so that it cannot be mistaken for "unset"
     int file_ = -1;
     detail::RingFileHeader* file_header_ = nullptr; // one mapping with the names

@@ -129,6 +129,44 @@ TEST(Ring, that_is_not_drained_yet_is_not_given_to_another_thread) {
     EXPECT_EQ(recorder.take().size(), 3u);
 }
 
+TEST(Ring, of_ended_threads_are_bounded_while_nobody_drains_them) {
+    TestRecorder recorder(TestOptions{false, 4096, {}, {}});
+    constexpr std::uint64_t threads = 500;
+    for (std::uint64_t i = 0; i < threads; ++i) {
+        std::thread([&] { recorder.record(norm, i); }).join();
+    }
+    const std::size_t rings = recorder.all_rings().size();
+    EXPECT_LE(rings, 140u);
+    EXPECT_TRUE(recorder.rings().take_crowded()) << "the drain is told";
+    EXPECT_EQ(recorder.rings().drops_without_ring.load(), threads - rings) << "and what found no ring is counted";
+    EXPECT_EQ(recorder.take().size(), rings);
+    std::thread([&] { recorder.record(norm, 7); }).join();
+    EXPECT_EQ(recorder.take(), Words{"label 1=7"});
+    EXPECT_EQ(recorder.all_rings().size(), rings);
+    EXPECT_FALSE(recorder.rings().take_crowded());
+}
+
+TEST(Ring, as_many_threads_as_lived_at_once_may_end_and_begin_again_at_once) {
+    TestRecorder recorder(TestOptions{false, 4096, {}, {}});
+    constexpr int threads = 200;
+    for (int round = 0; round < 2; ++round) {
+        std::atomic<int> here{0};
+        std::vector<std::thread> all;
+        for (int i = 0; i < threads; ++i) {
+            all.emplace_back([&] {
+                recorder.record(norm, 1);
+                ++here;
+                yield_until([&] { return here == threads; });
+            });
+        }
+        for (std::thread& thread : all) {
+            thread.join();
+        }
+    }
+    EXPECT_EQ(recorder.rings().drops_without_ring.load(), 0u);
+    EXPECT_EQ(recorder.take().size(), 2u * threads);
+}
+
 TEST(Ring, more_profilers_than_thread_slots_do_not_mix_their_records) {
     std::vector<std::unique_ptr<TestRecorder>> recorders;
     for (unsigned i = 0; i < detail::thread_slots + 5; ++i) {
