@@ -35,14 +35,17 @@ inline void merge(BusyIntervals& all) {
     return sum;
 }
 
-/// Of what is in both.
-[[nodiscard]] inline std::int64_t length_of_both(const BusyIntervals& a, const BusyIntervals& b) {
-    std::int64_t sum = 0;
+/// What is in both.
+[[nodiscard]] inline BusyIntervals in_both(const BusyIntervals& a, const BusyIntervals& b) {
+    BusyIntervals both;
     for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-        sum += std::max<std::int64_t>(0, std::min(a[i].end, b[j].end) - std::max(a[i].begin, b[j].begin));
+        const BusyInterval part{std::max(a[i].begin, b[j].begin), std::min(a[i].end, b[j].end)};
+        if (part.begin < part.end) {
+            both.push_back(part);
+        }
         a[i].end < b[j].end ? ++i : ++j;
     }
-    return sum;
+    return both;
 }
 
 } // namespace plumb::ranks

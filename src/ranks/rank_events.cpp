@@ -53,6 +53,14 @@ class Collector {
         if (tracks.size() != 0 && tracks.host_line().ok()) {
             out_.line = *tracks.host_line();
         }
+        for (std::size_t i = 0; i < tracks.size(); ++i) {
+            out_.queues_sampled = out_.queues_sampled || tracks[i].info.sampled_every > 1;
+        }
+        for (std::size_t i = 0; out_.queues_sampled && i < steps.size(); ++i) {
+            if (steps[i].device_timed) {
+                timed_.push_back({steps[i].period_begin_ns, steps[i].end_ns});
+            }
+        }
     }
 
     const About& about(std::uint16_t id) {
@@ -83,6 +91,9 @@ class Collector {
 
     void take(const resolve::ResolvedBatch& batch) {
         const bool device = batch.track->info.kind != recording::TrackKind::host_thread;
+        replayed_ = replayed_ || batch.track->info.kind == recording::TrackKind::captured_graph ||
+                    std::any_of(batch.submissions.begin(), batch.submissions.end(),
+                                [](const resolve::Submission& one) { return one.graph && !one.linked(); });
         const auto error = static_cast<std::uint32_t>(
             batch.track->line != nullptr ? std::min(std::ceil(batch.track->line->residual_ns()), 4e9) : 0);
         std::size_t mark = 0;
@@ -148,21 +159,30 @@ class Collector {
         std::sort(out_.events.begin(), out_.events.end(), [](const RankEvent& a, const RankEvent& b) {
             return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
         });
-        const char* many = "it holds more than 4,194,304 bricks";
-        const auto span = static_cast<double>(out_.last_ns - out_.first_ns);
+        auto span = static_cast<double>(out_.last_ns - out_.first_ns);
         merge(on_devices_);
         merge(collectives_);
         merge(work_);
+        if (out_.queues_sampled) { // what other steps did on these queues was not timed
+            merge(timed_);
+            span = static_cast<double>(length(timed_));
+            for (BusyIntervals* some : {&on_devices_, &collectives_, &work_}) {
+                *some = in_both(*some, timed_);
+            }
+        }
         out_.collective_ns = length(collectives_);
-        const auto absent = [](const char* why) {
-            return Figure{std::nullopt, why};
+        const char* const reason = too_many_   ? "it holds more than 4,194,304 bricks"
+                                   : replayed_ ? "captured graphs ran, and not each of their replays is timed"
+                                               : nullptr;
+        const auto figure = [](const char* why, double value) {
+            return why != nullptr ? Figure{std::nullopt, why} : Figure{value, {}};
         };
-        out_.busy_share = !devices_     ? absent("no device queue was recorded")
-                          : too_many_   ? absent(many)
-                          : !(span > 0) ? absent("nothing was timed")
-                                        : Figure{static_cast<double>(length(on_devices_)) / span, {}};
-        out_.hidden_ns =
-            too_many_ ? absent(many) : Figure{static_cast<double>(length_of_both(collectives_, work_)), {}};
+        const char* const no_busy = reason != nullptr ? reason
+                                    : !devices_       ? "no device queue was recorded"
+                                    : !(span > 0)     ? "nothing was timed"
+                                                      : nullptr;
+        out_.busy_share = figure(no_busy, static_cast<double>(length(on_devices_)) / span);
+        out_.hidden_ns = figure(reason, static_cast<double>(length(in_both(collectives_, work_))));
     }
 
     const recording::RecordedRun& run_;
@@ -171,6 +191,8 @@ class Collector {
     std::unordered_map<std::uint16_t, About> known_;
     std::unordered_map<std::uint16_t, std::uint8_t> groups_;
     BusyIntervals work_, collectives_, on_devices_; // of leaves
+    BusyIntervals timed_;                           // periods of steps in which sampled queues were timed
+    bool replayed_ = false;                         // a captured graph, whose bricks are not on queues
     bool devices_ = false;
     bool too_many_ = false;
 };

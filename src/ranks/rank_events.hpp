@@ -49,8 +49,9 @@ struct RankEvents {
     std::uint64_t prefill_steps = 0;
     std::int64_t first_ns = 0, last_ns = 0; // of all that was timed
     std::uint64_t samples = 0;
-    Figure busy_share; // of that time, where there are device queues: something ran on one
-    Figure hidden_ns;  // of the collectives' time: other work ran beside it
+    bool queues_sampled = false; // timed in some steps only: the figures below are of the periods of those steps
+    Figure busy_share;           // of that time, where there are device queues: something ran on one
+    Figure hidden_ns;            // of the collectives' time: other work ran beside it
     std::int64_t collective_ns = 0;
     /// The host's clock, as a line from its ticks; nothing where it has none.
     std::optional<resolve::TickConversion> line;

@@ -189,8 +189,10 @@ void describe(V& v, const RankRow& r) {
     v("time_ns", r.time_ns, "in collectives, in all");
     v("message_wait", r.message_wait, "of receives for their sends, in all: pipeline bubbles");
     v("messages", r.messages, "receives");
-    v("busy_share", r.busy_share, "of its time something ran on a device queue");
-    v("hidden_share", r.hidden_share, "of its time in collectives other work ran beside them");
+    v("busy_share", r.busy_share,
+      "of its time something ran on a device queue; where queues are timed in some steps only, of the periods of those");
+    v("hidden_share", r.hidden_share,
+      "of its time in collectives other work ran beside them; where queues are timed in some steps only, in those");
     v("layers", r.layers, "waiting by layer");
 }
 

@@ -103,6 +103,11 @@ class Summary {
                 out_.notes.push_back("rank " + std::to_string(rank.number) + ": " + loss);
             }
         }
+        if (std::any_of(job_.ranks.begin(), job_.ranks.end(),
+                        [](const Rank& rank) { return rank.events.queues_sampled; })) {
+            out_.notes.push_back(
+                "Devices were timed in some steps only: busy % and hidden % of their ranks are of those.");
+        }
         out_.world = job_.world;
         out_.hosts = hosts.size();
     }
@@ -334,7 +339,8 @@ class Summary {
         }
         const Figure& busy = out_.ranks[r].busy_share;
         if (!busy.value || others.empty()) {
-            late.idle_share = late.others_idle_share = {std::nullopt, "no device queue was recorded"};
+            late.idle_share = late.others_idle_share = {
+                std::nullopt, busy.value ? "of no other rank it is known how busy its devices were" : busy.reason};
             return;
         }
         late.idle_share = {1 - *busy.value, {}};
