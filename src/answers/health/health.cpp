@@ -103,17 +103,14 @@ class Examination {
     }
 
     void finish(HealthReport& report, bool twin) {
-        const LayerHealth* before = nullptr;
         for (auto& [index, layer] : layers_) {
             fill(layer, twin);
-            const bool inside = index != outside;
-            layer.row.growth = inside ? growth_of(before, layer.row) : missing("outside of layers");
-            if (inside) {
+            layer.row.growth = growth_of(index, layer.row);
+            if (index != outside) {
                 layer.row.layer = index;
             }
             find(index, layer, report);
             report.layers.push_back(layer.row);
-            before = &layer.row;
         }
         report.residual_growth = residual_growth(report.layers);
     }
@@ -302,17 +299,23 @@ class Examination {
         row.signal_to_noise_db = error == 0 ? missing("identical") : measured(-db_per_decade * std::log10(error));
     }
 
-    static Figure growth_of(const LayerHealth* before, const LayerHealth& row) {
-        if (before == nullptr) {
-            return missing("the first layer");
+    /// REQUIRES: the layers before are filled.
+    [[nodiscard]] Figure growth_of(std::uint32_t index, const LayerHealth& row) const {
+        if (index == outside || index == 0) {
+            return missing(index == 0 ? "the first layer" : "outside of layers");
         }
-        if (!row.rms.value || !before->rms.value) {
+        const auto before = layers_.find(index - 1);
+        if (before == layers_.end()) {
+            return missing("the layer before was not checked");
+        }
+        const Figure& rms = before->second.row.rms;
+        if (!row.rms.value || !rms.value) {
             return missing(row.rms.value ? "the layer before has no rms" : "no rms");
         }
-        if (*before->rms.value == 0) {
+        if (*rms.value == 0) {
             return missing("the layer before is zero");
         }
-        return measured(*row.rms.value / *before->rms.value);
+        return measured(*row.rms.value / *rms.value);
     }
 
     static void find(std::uint32_t index, const LayerSums& layer, HealthReport& report) {

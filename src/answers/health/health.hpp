@@ -25,7 +25,7 @@ struct LayerHealth {
     std::string brick;  // whose output the figures from rms to growth are of: the residual stream where checked
     Figure rms;         // sqrt(mean x^2) over its outputs
     Figure l2;          // mean over its outputs
-    Figure growth;      // rms / rms of the layer before
+    Figure growth;      // rms / rms of the layer before, where that was checked
     double largest = 0; // |x| in any tensor of the layer
     std::string largest_brick;
     Figure saturation; // share of the element type's range that |x| reached, at most; floating tensors
@@ -53,7 +53,7 @@ struct HealthReport {
     std::string looked_at;       // what the run says it looked at: "1,234 tensors, all finite"
     std::optional<FirstNonfinite> first_nonfinite;
     std::vector<LayerHealth> layers;   // by layer, those outside of layers last
-    Figure residual_growth;            // rms of the last layer / of the first
+    Figure residual_growth;            // rms of the last layer that was checked / of the first
     std::vector<std::string> findings; // vanishing, exploding, saturated: sentences
     std::uint64_t compared = 0;        // pairs with the twin
     std::uint64_t twin_nonfinite = 0;  // tensors of the twin with NaN or Inf
@@ -114,7 +114,7 @@ void describe(V& v, const LayerHealth& r) {
       "output");
     v("rms", r.rms, "sqrt(mean x²) over its outputs");
     v("l2", r.l2, "mean over its outputs");
-    v("growth", r.growth, "`rms` / that of the layer before");
+    v("growth", r.growth, "`rms` / that of the layer before, where that was checked");
     v("largest", page::number(r.largest), "|x| in any tensor of the layer");
     v("largest_brick", r.largest_brick, "where");
     v("saturation", r.saturation, "largest share of its element type's range that a tensor reached");
@@ -149,7 +149,7 @@ void describe(V& v, const HealthReport& r) {
       "what the run said it looked at; with `tensors=nonfinite` sound tensors leave nothing else");
     v("first_nonfinite", r.first_nonfinite, "");
     v("layers", r.layers, "by layer, those outside of layers last");
-    v("residual_growth", r.residual_growth, "`rms` of the last layer / of the first");
+    v("residual_growth", r.residual_growth, "`rms` of the last layer that was checked / of the first one");
     v("findings", r.findings, "vanishing, exploding, zero, saturated (diverge.md has the limits)");
     v("compared", r.compared, "only with a twin: pairs", twin);
     v("twin_nonfinite", r.twin_nonfinite, "only with a twin: its tensors with NaN or Inf", twin);

@@ -61,6 +61,24 @@ void spoil(PlantedRun& run, const char* brick, int layer, TensorRole role, doubl
     ADD_FAILURE() << "no such check";
 }
 
+TEST(Health, growth_is_over_the_layer_before_and_no_other) {
+    PlantedRun run;
+    run.step(Phase::decode, 9);
+    for (const int layer : {0, 20, 21}) { // as tensors=all+layers=0/20-21 leaves them
+        Values values = planted_values(1, 4096);
+        for (double& value : values) {
+            value *= layer == 0 ? 1 : 500;
+        }
+        run.add("residual_add", layer, values, 1, TensorRole::output, DType::f32);
+    }
+    const HealthReport report = examined(run);
+    ASSERT_EQ(report.layers.size(), 3u);
+    EXPECT_FALSE(report.layers[1].growth.value);
+    EXPECT_EQ(report.layers[1].growth.reason, "the layer before was not checked");
+    EXPECT_NEAR(report.layers[2].growth.value.value_or(nan), 1, 0.01);
+    EXPECT_TRUE(report.findings.empty()) << report.findings[0];
+}
+
 TEST(Health, rms_and_growth_are_those_of_the_last_residual_of_each_layer) {
     PlantedRun run = scaled({1, 3, 6});
     const HealthReport report = examined(run);

@@ -110,7 +110,7 @@ page::Page page_of(const HealthReport& report, const TextOptions&) {
         page.blank();
         if (report.residual_growth.value) {
             page.marked("residual growth  ",
-                        "rms of the last layer is " + short_number(*report.residual_growth.value) +
+                        "rms of the last layer checked is " + short_number(*report.residual_growth.value) +
                             " times that of the first",
                         Tone::plain);
         }
