@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fingerprint/tensor_watch.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <new>
@@ -288,15 +292,28 @@ void TensorWatch::dump(const record::TensorCall& call, const recording::TensorCh
     if (!dumping_.load(std::memory_order_relaxed)) {
         return;
     }
+    char step[32] = "outside";
+    if (check.step_plus_one != 0) {
+        std::snprintf(step, sizeof step, "step%06llu", static_cast<unsigned long long>(check.step_plus_one - 1));
+    }
     char place[96];
-    std::snprintf(place, sizeof place, "/step%06llu_layer%03d_",
-                  static_cast<unsigned long long>(check.step_plus_one == 0 ? 0 : check.step_plus_one - 1),
-                  static_cast<int>(check.layer_plus_one) - 1);
+    std::snprintf(place, sizeof place, "/%s_layer%03d_", step, static_cast<int>(check.layer_plus_one) - 1);
     std::string name = name_text(check.name);
     std::replace(name.begin(), name.end(), '/', '_');
     std::string path = config_.dump + place + name + (check.role == TensorRole::input ? "_in" : "_out") +
                        std::to_string(check.occurrence);
     path += check.sequence == 0 ? ".npy" : "_sequence" + std::to_string(check.sequence) + ".npy";
+    // Of another run, of a forked child, or of a name that differs in a / alone.
+    const int made = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (made < 0 && errno == EEXIST) {
+        not_kept_.fetch_add(1, std::memory_order_relaxed);
+        say_once(said_not_kept_, "a tensor is not kept whole where its file is there already, as " + path +
+                                     " is: name an empty folder, one for each process");
+        return;
+    }
+    if (made >= 0) {
+        ::close(made);
+    }
     if (Status status = write_npy(path, *call.tensor); !status.ok() && dumping_.exchange(false)) {
         diagnose_("no more tensors are kept: " + status.error().message);
     }
@@ -355,6 +372,9 @@ std::string TensorWatch::summary() const {
     if (config_.level == TensorConfig::Level::nonfinite) {
         const std::uint64_t found = nonfinite();
         text += found == 0 ? ", all finite" : ", " + std::to_string(found) + " with NaN or Inf";
+    }
+    if (const std::uint64_t not_kept = not_kept_.load(std::memory_order_relaxed); not_kept != 0) {
+        text += ", " + std::to_string(not_kept) + " not kept whole: their files were there already";
     }
     return text;
 }

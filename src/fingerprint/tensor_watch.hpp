@@ -80,6 +80,8 @@ class TensorWatch final : public record::TensorSink, public drain::DeviceFeed {
     std::atomic<std::uint64_t> looked_{0};
     std::atomic<std::uint64_t> nonfinite_{0};
     std::atomic<std::uint64_t> dropped_{0};
+    std::atomic<std::uint64_t> not_kept_{0}; // of dump=: their files were there already
+    std::atomic<bool> said_not_kept_{false};
     std::atomic<bool> said_nonfinite_{false};
     std::atomic<bool> said_failure_{false};
     std::atomic<bool> dumping_{false};

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <string>
 #include <vector>
@@ -349,6 +350,7 @@ TEST(TensorWatch, dumped_tensors_lie_under_their_place) {
     std::filesystem::create_directory(config.dump);
     {
         Bench bench(config);
+        PLUMB_TENSOR(bench.recorder, host, Brick::embedding, some());
         PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(1), kv_length(1));
         PLUMB_TENSOR(bench.recorder, host, Brick::embedding, some());
         PLUMB_LAYER(bench.recorder, 12);
@@ -362,10 +364,29 @@ TEST(TensorWatch, dumped_tensors_lie_under_their_place) {
         files.push_back(entry.path().filename().string());
     }
     std::sort(files.begin(), files.end());
-    EXPECT_EQ(files, (std::vector<std::string>{
-                         "step000000_layer-01_embedding_out0.npy", "step000000_layer012_attention_in0.npy",
-                         "step000000_layer012_attention_out0.npy", "step000000_layer012_attention_out0_sequence2.npy",
-                         "step000000_layer012_attention_out1.npy"}));
+    EXPECT_EQ(files,
+              (std::vector<std::string>{
+                  "outside_layer-01_embedding_out0.npy", "step000000_layer-01_embedding_out0.npy",
+                  "step000000_layer012_attention_in0.npy", "step000000_layer012_attention_out0.npy",
+                  "step000000_layer012_attention_out0_sequence2.npy", "step000000_layer012_attention_out1.npy"}));
+    std::filesystem::remove_all(config.dump);
+}
+
+TEST(TensorWatch, a_dump_overwrites_nothing) {
+    TensorConfig config = Bench::every_tensor();
+    config.dump = testing::TempDir() + "plumb-dump-twice-" + std::to_string(::getpid());
+    std::filesystem::create_directory(config.dump);
+    const std::string kept = config.dump + "/outside_layer-01_lm_head_out0.npy";
+    std::ofstream(kept) << "of a run before";
+    Bench bench(config);
+    PLUMB_TENSOR(bench.recorder, host, Brick::lm_head, some());
+    PLUMB_TENSOR(bench.recorder, host, Brick::lm_head, some());
+    EXPECT_EQ(std::filesystem::file_size(kept), 15u);
+    EXPECT_TRUE(std::filesystem::exists(config.dump + "/outside_layer-01_lm_head_out1.npy")) << "others are kept";
+    ASSERT_EQ(bench.said.size(), 1u);
+    EXPECT_NE(bench.said[0].find(kept), std::string::npos) << bench.said[0];
+    EXPECT_EQ(bench.collect().size(), 2u) << "fingerprints are kept all the same";
+    EXPECT_EQ(bench.summary(), "2 tensors, 1 not kept whole: their files were there already");
     std::filesystem::remove_all(config.dump);
 }
 
