@@ -307,6 +307,8 @@ class Errors(Case):
                                (TypeError, lambda: prof.request(1, "queue", trace_parent=7)),
                                (TypeError, lambda: prof.request(1, "end", tokens="3")),
                                (ValueError, lambda: prof.request(1, "end", tokens=-3)),
+                               (ValueError, lambda: prof.request(-1, "queue")), (ValueError, lambda: prof.request(2**64, "end", tokens=3)),
+                               (ValueError, lambda: prof.step_request(-1)),
                                (TypeError, lambda: prof.describe(7, "x")), (TypeError, lambda: prof.flush("soon"))):
                 with self.assertRaises(kind):
                     call()

@@ -102,6 +102,13 @@ def settle(spec):
             lib = own
 
 
+def unsigned(number, what):
+    """ctypes would take it modulo 2**64."""
+    if not 0 <= number < 2**64:
+        raise ValueError(f"{number!r} is no {what}: that is 0 to 2**64 - 1")
+    return number
+
+
 class Profiler:
     """An open recording; made by profiler(). As a context manager it closes itself."""
 
@@ -156,23 +163,21 @@ class Profiler:
         self._call(lib.plumb_describe, str.encode(key), str(value).encode())
 
     def request(self, id, phase, *, trace_parent=None, tokens=None):
-        """From here on the request is in that phase: "queue", "prefill", "kv_transfer", "decode" or "end". `id` is any integer of one
-        request at a time; `trace_parent` the W3C header that it came with; `tokens`, with "end", how many it gave."""
+        """From here on the request is in that phase: "queue", "prefill", "kv_transfer", "decode" or "end". `id` is any integer from 0
+        to 2**64 - 1, of one request at a time; `trace_parent` the W3C header that it came with; `tokens`, with "end", how many it gave."""
         if phase not in REQUEST_PHASES:
             raise ValueError(f"the phase of a request is one of {', '.join(REQUEST_PHASES)}, not {phase!r}")
         if tokens is not None and phase == "end":
-            if not 0 <= tokens < 2**64:
-                raise ValueError(f"{tokens!r} is no count of tokens")
-            self._call(lib.plumb_end_request, id, tokens)
+            self._call(lib.plumb_end_request, unsigned(id, "id of a request"), unsigned(tokens, "count of tokens"))
         elif tokens is not None:
             raise ValueError('tokens are said with "end"')
         else:
             header = None if trace_parent is None else str.encode(trace_parent)
-            self._call(lib.plumb_request, id, 1 + REQUEST_PHASES.index(phase), header)
+            self._call(lib.plumb_request, unsigned(id, "id of a request"), 1 + REQUEST_PHASES.index(phase), header)
 
     def step_request(self, id):
         """The request is in the batch of the step that is open on this thread."""
-        self._call(lib.plumb_step_request, id)
+        self._call(lib.plumb_step_request, unsigned(id, "id of a request"))
 
     def flush(self, timeout=5.0):
         """Waits until what was recorded before is in the recording. An Error of code "pending" after so many seconds."""
