@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <unordered_map>
 
 #include "stats/figure.hpp"
 
@@ -66,36 +67,49 @@ struct Spent {
     double on_cpu = 0, run_queue = 0, blocked = 0;
 };
 
-const ThreadSample* thread_of(const OffCpuSample& sample, std::uint32_t track) {
-    const auto found = std::find_if(sample.threads.begin(), sample.threads.end(),
-                                    [track](const ThreadSample& thread) { return thread.track == track; });
-    return found == sample.threads.end() ? nullptr : &*found;
+/// The same thread in the sample before (null: it is not there), and what it spent since; none where nobody counted it.
+struct Since {
+    const ThreadSample* then = nullptr;
+    std::optional<Spent> spent;
+};
+
+/// By track, the first of each.
+std::unordered_map<std::uint32_t, const ThreadSample*> threads_of(const OffCpuSample& sample) {
+    std::unordered_map<std::uint32_t, const ThreadSample*> threads;
+    for (const ThreadSample& thread : sample.threads) {
+        threads.try_emplace(thread.track, &thread);
+    }
+    return threads;
 }
 
-/// What each thread of each sample spent since the sample before; none where nobody counted it. The kernel books a stretch when it
-/// ends: what is booked in an interval and does not fit into it was spent in those before.
+/// What each thread of each sample spent since the sample before. The kernel books a stretch when it ends: what is booked in an
+/// interval and does not fit into it was spent in those before.
 class SpentBetween {
   public:
-    explicit SpentBetween(const std::vector<OffCpuSample>& samples) : spent_(samples.size()) {
+    explicit SpentBetween(const std::vector<OffCpuSample>& samples) : since_(samples.size()) {
         std::map<std::uint32_t, Spent> late; // by track
         for (std::size_t i = samples.size(); i-- > 1;) {
             const OffCpuSample &before = samples[i - 1], &after = samples[i];
-            spent_[i].resize(after.threads.size());
+            since_[i].resize(after.threads.size());
             const auto length = static_cast<double>(after.monotonic_ns - before.monotonic_ns);
+            const auto threads = threads_of(before);
             for (std::size_t k = 0; k < after.threads.size(); ++k) {
                 const ThreadSample& now = after.threads[k];
-                const ThreadSample* const then = thread_of(before, now.track);
-                if (then == nullptr) {
+                const auto then = threads.find(now.track);
+                if (then == threads.end()) {
                     late.erase(now.track);
-                } else if (length > 0) {
-                    spent_[i][k] = of(then->times, now.times, length, late[now.track]);
+                    continue;
+                }
+                since_[i][k].then = then->second;
+                if (length > 0) {
+                    since_[i][k].spent = of(then->second->times, now.times, length, late[now.track]);
                 }
             }
         }
     }
 
     /// Of the thread at that place in sample `i`.
-    [[nodiscard]] const std::optional<Spent>& at(std::size_t i, std::size_t thread) const { return spent_[i][thread]; }
+    [[nodiscard]] const Since& at(std::size_t i, std::size_t thread) const { return since_[i][thread]; }
 
   private:
     /// `late`: what the interval behind had no room for; becomes what this one has none for. A kernel that keeps no such times gives
@@ -116,7 +130,7 @@ class SpentBetween {
         return Spent{on_cpu, run_queue, length - on_cpu - run_queue};
     }
 
-    std::vector<std::vector<std::optional<Spent>>> spent_;
+    std::vector<std::vector<Since>> since_;
 };
 
 /// Samples that follow each other, in order of time, and each thread that is in both.
@@ -130,8 +144,8 @@ void walk(const std::vector<OffCpuSample>& samples, Interval&& interval, Thread&
         }
         interval(before, after);
         for (std::size_t k = 0; k < after.threads.size(); ++k) {
-            if (const ThreadSample* then = thread_of(before, after.threads[k].track); then != nullptr) {
-                thread(*then, after.threads[k], spent.at(i, k));
+            if (const Since& since = spent.at(i, k); since.then != nullptr) {
+                thread(*since.then, after.threads[k], since.spent);
             }
         }
     }
@@ -152,7 +166,11 @@ void give_reason(Figure& figure, const char* reason) {
 class Causes {
   public:
     Causes(const recording::RunFacts& facts, const resolve::StepTable& steps, std::optional<std::uint64_t> only)
-        : facts_(facts), counted_(steps, only) {}
+        : facts_(facts), counted_(steps, only) {
+        for (const recording::TrackInfo& track : facts.tracks) {
+            names_.try_emplace(track.id, &track.name);
+        }
+    }
 
     std::array<OffCpuCauses, 4> build() {
         walk(
@@ -230,9 +248,8 @@ class Causes {
             if (!(thread.observed_ns > 0)) {
                 continue;
             }
-            const auto info = std::find_if(facts_.tracks.begin(), facts_.tracks.end(),
-                                           [id = track](const recording::TrackInfo& one) { return one.id == id; });
-            thread.name = info == facts_.tracks.end() ? "thread " + std::to_string(track) : info->name;
+            const auto name = names_.find(track);
+            thread.name = name == names_.end() ? "thread " + std::to_string(track) : *name->second;
             give_reason(thread.migrations,
                         "it is read once a second: the steps are too short, or /proc is not readable");
             add(made.run_queue_ns, thread.run_queue_ns, 1);
@@ -256,6 +273,7 @@ class Causes {
     };
 
     const recording::RunFacts& facts_;
+    std::unordered_map<std::uint32_t, const std::string*> names_; // of tracks
     CountedSteps counted_;
     Shares shares_{};
     std::array<OffCpuCauses, 4> made_;

@@ -74,6 +74,28 @@ TEST(OffCpu, F5_a_phase_has_run_queue_and_blocked_time_by_thread_and_they_add_up
     EXPECT_NEAR(causes.involuntary_switches.value.value_or(-1), 120, 1);
 }
 
+/// The first reading of a thread counts where a recording says two of one moment.
+TEST(OffCpu, of_many_threads_each_is_found_in_the_sample_before_whatever_their_order) {
+    WallEngine planted = engine();
+    const std::uint32_t threads = 4096;
+    for (std::uint64_t i = 0; i <= 3; ++i) {
+        std::vector<recording::ThreadSample> all;
+        for (std::uint32_t k = 0; k < threads; ++k) {
+            const std::uint32_t track = 100 + (i % 2 == 0 ? k : threads - 1 - k);
+            all.push_back({track, {track * 1'000 * i, 20 * ms * i, base::not_counted}});
+        }
+        all.push_back({all[0].track, {0, 0, base::not_counted}});
+        planted.source.off_cpu_.push_back(sample(static_cast<std::int64_t>(i) * 100 * ms, std::move(all)));
+    }
+    const WallPhase phase = planted.decode();
+    const OffCpuCauses& causes = causes_of(phase);
+    ASSERT_EQ(causes.threads.size(), threads);
+    for (const OffCpuThread& thread : causes.threads) {
+        const auto track = static_cast<double>(std::stoul(thread.name.substr(7)));
+        EXPECT_NEAR(thread.on_cpu_ns, 299. / 300 * 3 * track * 1'000, 1 + track) << thread.name;
+    }
+}
+
 /// The kernel books a wait when it ends: here in the third interval, 250 ms at once.
 TEST(OffCpu, F5_a_wait_over_several_samples_is_run_queue_in_all_of_them_and_not_blocked) {
     WallEngine planted = engine();
