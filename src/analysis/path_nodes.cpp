@@ -142,8 +142,7 @@ void PathGraph::add_told(const TrackData& track, const RecordedNode& recorded, N
     node.begin_ns = recorded.begin_ns;
     node.parent = parent;
     node.device = track.device;
-    constexpr std::uint64_t longest = std::uint64_t{1} << 62;
-    node.timed = recorded.kind == RecordedKind::task && recorded.has_parts && recorded.polled_ns < longest;
+    node.timed = recorded.kind == RecordedKind::task && recorded.has_parts;
     node.duration_ns = node.timed ? static_cast<std::int64_t>(recorded.polled_ns) : 0;
     add_recorded(track, recorded, node);
 }

@@ -41,8 +41,7 @@ Status GraphAssembly::run() {
     if (Status status = sort(); !status.ok()) {
         return status;
     }
-    weigh();
-    return {};
+    return weigh();
 }
 
 Status GraphAssembly::check_nodes() {
@@ -262,14 +261,20 @@ void GraphAssembly::relabel() {
     waiting_ = {};
 }
 
-void GraphAssembly::weigh() {
+Status GraphAssembly::weigh() {
     const std::size_t rows = graph_.rows();
     graph_.weights_.resize(rows);
+    std::int64_t all = 0; // no path is longer
     for (std::uint32_t row = 0; row < rows; ++row) {
         const std::uint32_t vertex = graph_.order_.empty() ? row : graph_.order_[row];
         const bool leaf = vertex < graph_.nodes_.size() && !graph_.nodes_[vertex].container;
         graph_.weights_[row] = leaf ? graph_.nodes_[vertex].duration_ns : -1;
+        if (leaf && __builtin_add_overflow(all, graph_.weights_[row], &all)) {
+            return Error{ErrorCode::invalid_argument,
+                         "its nodes last for more than 292 years together; give durations in nanoseconds"};
+        }
     }
+    return {};
 }
 
 Error GraphAssembly::cycle_error(const std::vector<std::uint32_t>& cycle, const char* what, const char* advice) const {

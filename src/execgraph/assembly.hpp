@@ -31,7 +31,7 @@ class GraphAssembly {
     void connect();
     [[nodiscard]] Status sort();
     void relabel();
-    void weigh();
+    Status weigh();
     [[nodiscard]] Error cycle_error(const std::vector<std::uint32_t>& cycle, const char* what,
                                     const char* advice) const;
     [[nodiscard]] std::uint32_t end_of(NodeId node) const;

@@ -101,6 +101,16 @@ TEST(ExecGraphBuilder, what_was_never_added_and_negative_times_are_errors) {
     EXPECT_NE(error_of(builder).find("has no name"), std::string::npos);
 }
 
+TEST(ExecGraphBuilder, durations_that_no_path_could_sum_up_are_an_error) {
+    ExecGraphBuilder builder;
+    constexpr std::int64_t absurd = (std::int64_t{1} << 62) - 1;
+    const NodeId first = add(builder, "a", absurd), second = add(builder, "a", absurd),
+                 third = add(builder, "a", absurd);
+    builder.depend(first, second);
+    builder.depend(second, third);
+    EXPECT_NE(error_of(builder).find("292 years"), std::string::npos);
+}
+
 TEST(ExecGraphBuilder, an_empty_graph_has_no_path) {
     ExecGraphBuilder builder;
     const auto graph = builder.build();

@@ -81,6 +81,18 @@ TEST(NodeReader, what_was_only_told_has_no_duration) {
     EXPECT_EQ(all.nodes[1].polled_ns, 5000u);
 }
 
+TEST(NodeReader, a_task_that_was_polled_for_years_is_unresolved) {
+    Tape source;
+    source.track(1);
+    source.task(1, gemm, 3, 2, (std::uint64_t{1} << 62) - 1, 20 * us);
+    source.task(1, gemm, 3, 2, 5000, 20 * us);
+    const ResolvedNodes all = resolved_nodes(source);
+    ASSERT_EQ(all.nodes.size(), 1u);
+    EXPECT_EQ(all.nodes[0].polled_ns, 5000u);
+    EXPECT_EQ(all.unresolved, 1u);
+    EXPECT_EQ(all.incomplete, 0u);
+}
+
 TEST(NodeReader, M4_a_duration_of_more_than_40_bits_belongs_to_its_node_and_keeps_the_parts) {
     Tape source;
     source.clock_pairs_[1] = {0, Tape::first_tick + (std::uint64_t{1} << 42), std::int64_t{1} << 43, 0, 0};

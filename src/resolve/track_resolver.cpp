@@ -13,7 +13,8 @@ namespace plumb::resolve {
 namespace {
 
 constexpr double not_given = std::numeric_limits<double>::quiet_NaN();
-constexpr std::size_t most_announced = 16; // collectives that are open at once on one thread
+constexpr std::size_t most_announced = 16;                          // collectives that are open at once on one thread
+constexpr std::uint64_t longest_polled_ns = std::uint64_t{1} << 53; // of a task: 104 days
 
 } // namespace
 
@@ -230,6 +231,10 @@ void TrackResolver::node(const Record& record, bool wanted, std::uint64_t sequen
         when.second &= ~payload_mask;
     }
     if (!interval(when, wanted, duration) || !wanted) {
+        return;
+    }
+    if (made.polled_ns > longest_polled_ns) {
+        unresolved(Loss::duration_impossible, wanted);
         return;
     }
     made.kind = kind == RecordKind::kernel     ? RecordedKind::kernel
