@@ -136,7 +136,7 @@ enum class Drop : std::uint8_t {
     across_toggle = 1,     // a scope or lap open across enable()/disable()
     lap_outside_scope = 2, // a lap with no open scope
     too_deep = 3,          // more than max_depth scopes open on one thread
-    thread_exit = 4,       // recorded from a thread's last destructors
+    thread_exit = 4,       // open when its thread ended, or recorded from its last destructors
     bad_token = 5,         // end of what is not open
     device_failed = 6,     // the queue's timer refused begin or end
     negative_span = 7,     // record_span with end before begin

@@ -39,6 +39,9 @@ void end_thread(void* value) {
     }
     auto* rings = static_cast<ThreadRings*>(value);
     for (const auto& ring : *rings) {
+        for (; ring->pen().depth != 0; --ring->pen().depth) {
+            ring->pen().drop(detail::Drop::thread_exit);
+        }
         // Release: the drain that sees "retired" sees every record of this thread.
         ring->header().state.store(static_cast<std::uint32_t>(detail::RingState::retired), std::memory_order_release);
     }

@@ -118,6 +118,17 @@ TEST(Threads, may_record_from_thread_local_destructors) {
     EXPECT_EQ(recorder.take(), (Words{"scope 9 @1000 +0", "scope 1 @1000 +0"}));
 }
 
+TEST(Threads, what_is_open_when_they_end_is_counted) {
+    TestRecorder recorder;
+    std::thread([&] {
+        recorder.push_scope(host, norm);
+        recorder.push_scope(host, Brick::attention);
+        recorder.pop_scope();
+    }).join();
+    EXPECT_EQ(recorder.drops(Drop::thread_exit), 1u);
+    EXPECT_EQ(recorder.take(), Words{"scope 9 @1000 +0"});
+}
+
 TEST(Threads, recording_after_their_ring_was_given_up_is_counted) {
     TestRecorder recorder;
     static TestRecorder* late = nullptr;

@@ -16,7 +16,7 @@ const char* drop_reason_text(Drop reason) {
     case Drop::too_deep:
         return "nested too deeply";
     case Drop::thread_exit:
-        return "recorded while its thread ended";
+        return "open, or recorded, while its thread ended";
     case Drop::bad_token:
         return "end without begin";
     case Drop::device_failed:
