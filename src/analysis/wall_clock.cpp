@@ -48,9 +48,12 @@ void WallClock::other_sample(TrackState& state, const resolve::Sample& sample) {
         }
     };
     if (sample.kind == SampleKind::span) {
-        // Timed elsewhere or across threads: says nothing about where this thread was.
+        // Timed elsewhere or across threads: of this thread it says only that it was there at the end, to tell of it.
         if (sample.leaf) {
             add(PeriodLedger::What::brick);
+        }
+        if (!state.device) {
+            state.presence.seen(interval.end);
         }
         return;
     }

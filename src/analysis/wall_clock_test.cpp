@@ -283,6 +283,64 @@ TEST(WallClock, a_thread_that_is_silent_over_many_steps_is_not_busy_meanwhile) {
     EXPECT_NEAR(wall.idle_ns / wall.period_ns, 0.6, 0.002);
 }
 
+// The helper's chunk comes behind all of the main thread's, as the drain may write them.
+WallAccount sleeping_steps_beside_spans(bool spin) {
+    Tape source;
+    source.track(1);
+    source.track(2, "helper");
+    SampledEngine main(source, 1);
+    for (std::uint64_t step = 0; step < 40; ++step) {
+        main.begin_step(step);
+        main.sleep(ms);
+        main.end_step();
+    }
+    source.deliver(1);
+    for (std::int64_t at = 0; at < main.now(); at += 500 * us) {
+        source.cpu_time(2, at, spin ? at : 0);
+        source.span(2, Brick::copy_h2d, at, at + 400 * us);
+    }
+    source.cpu_time(2, main.now(), spin ? main.now() : 0);
+    source.deliver(2);
+    const Report report = report_of(source);
+    EXPECT_FALSE(has_note(report, "in no wall account"));
+    EXPECT_FALSE(has_note(report, "CPU time is not known"));
+    const WallAccount wall = phase_of(report, Phase::decode)->wall;
+    expect_identities(wall);
+    return wall;
+}
+
+TEST(WallClock, a_thread_that_tells_spans_alone_is_in_the_account) {
+    const WallAccount spinning = sleeping_steps_beside_spans(true);
+    EXPECT_EQ(spinning.idle_ns, 0);
+    EXPECT_NEAR(spinning.coverage.value.value(), 0.8, 0.01);
+    const WallAccount sleeping = sleeping_steps_beside_spans(false);
+    EXPECT_EQ(sleeping.busy_ns, 0);
+}
+
+TEST(WallClock, a_thread_that_tells_spans_alone_without_readings_counts_as_on_the_cpu) {
+    Tape source;
+    source.track(1);
+    source.track(2, "helper");
+    SampledEngine main(source, 1);
+    for (std::uint64_t step = 0; step < 40; ++step) {
+        main.begin_step(step);
+        main.sleep(ms);
+        main.end_step();
+    }
+    source.deliver(1);
+    for (std::int64_t at = 0; at <= main.now(); at += 500 * us) {
+        source.span(2, Brick::copy_h2d, std::max<std::int64_t>(0, at - 400 * us), at);
+    }
+    source.span(2, Brick::copy_h2d, main.now() - 400 * us, main.now());
+    source.deliver(2);
+    const Report report = report_of(source);
+    EXPECT_TRUE(has_note(report, "so all their time counts as busy: helper"));
+    EXPECT_FALSE(has_note(report, "in no wall account"));
+    const WallAccount wall = phase_of(report, Phase::decode)->wall;
+    EXPECT_EQ(wall.idle_ns, 0);
+    EXPECT_NEAR(wall.coverage.value.value(), 0.8, 0.01);
+}
+
 TEST(WallClock, threads_without_cpu_time_are_named) {
     Tape source;
     source.track(1, "no_samples");

@@ -209,6 +209,7 @@ void Recorder::end_token(Token& token) noexcept {
         pen->push(token.track, pack(RecordKind::origin));
     }
     pen->push_timed(token.begin, bits, now - token.begin);
+    pen->sample_after(detail::long_ticks, now); // a thread that tells spans alone has no other place for it
 }
 
 void Recorder::put_span(Name name, Timestamp begin, Timestamp end, bool has_work, const Work& work) noexcept {
@@ -227,6 +228,7 @@ void Recorder::put_span(Name name, Timestamp begin, Timestamp end, bool has_work
     if (!pen->push_timed(begin.ticks, bits, end.ticks - begin.ticks)) {
         pen->drop(Drop::ring_full);
     }
+    pen->sample_after(detail::long_ticks, plain_stamp());
 }
 
 void Recorder::record_device(Name name, Queue queue, DeviceToken token, const Work* work, bool lap) noexcept {

@@ -28,6 +28,21 @@ TEST(Token, ended_on_another_thread_tells_where_it_began) {
     EXPECT_EQ(recorder.take(), (Words{"origin " + std::to_string(track), "span 1 @1000 +0"}));
 }
 
+TEST(Token, and_a_span_sample_cpu_time_where_the_last_sample_is_old) {
+    TestRecorder recorder;
+    recorder.clock.set(2 * sample_ticks);
+    recorder.record_span(norm, Timestamp{10}, Timestamp{30});
+    recorder.record_span(norm, Timestamp{30}, Timestamp{50});
+    const std::string at = std::to_string(2 * sample_ticks);
+    EXPECT_EQ(recorder.take(true), (Words{"span 1 @10 +20", "cpu_time @" + at + " 0", "span 1 @30 +20"}));
+    Token token = recorder.begin(norm);
+    recorder.clock.advance(sample_ticks);
+    recorder.end(token);
+    const Words ended = recorder.take(true);
+    ASSERT_EQ(ended.size(), 2u);
+    EXPECT_EQ(ended[1], "cpu_time @" + std::to_string(3 * sample_ticks) + " 0");
+}
+
 TEST(Token, ended_twice_is_refused_and_counted) {
     TestRecorder recorder;
     Token token = recorder.begin(norm);

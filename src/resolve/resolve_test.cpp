@@ -562,6 +562,24 @@ TEST(Resolve, a_batch_says_how_early_what_follows_may_end) {
     EXPECT_GT(bounds[2], 1'000'000'000);
 }
 
+TEST(Resolve, spans_bound_what_follows_wherever_they_stand) {
+    Tape source;
+    source.track(1);
+    source.track(2, "spans");
+    source.scope(1, Brick::attention, 8000, 9000);
+    source.deliver(1);
+    source.span(2, Brick::attention, 6000, 7000);
+    source.span(2, Brick::attention, 2000, 3000); // told late
+    source.deliver(2);
+    std::vector<std::int64_t> bounds;
+    ASSERT_TRUE(resolve(
+                    source, {}, [](const StepTable&, const TrackTable&) {},
+                    [&](const ResolvedBatch& batch) { bounds.push_back(batch.no_earlier_than); })
+                    .ok());
+    ASSERT_EQ(bounds.size(), 2u);
+    EXPECT_EQ(bounds[0], 3000);
+}
+
 TEST(Resolve, random_bits_never_crash_and_no_sample_has_a_negative_time) {
     std::mt19937_64 random(11);
     for (int round = 0; round < 200; ++round) {

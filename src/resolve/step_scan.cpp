@@ -77,8 +77,10 @@ class Scanner {
         // A queue that is timed in some steps only, and replays, would end steps sometimes with the device, sometimes without.
         const bool queue = tracks_[index].info.kind == recording::TrackKind::device_queue;
         const bool ends_steps = packed_ == nullptr && timed && !sampled && queue;
-        const std::uint64_t kinds = kinds_that_tell | (sampled || queue ? bit_of(RecordKind::scope) : 0);
-        if (timed && packed_ == nullptr) {
+        const bool bounds = timed && packed_ == nullptr;
+        const std::uint64_t kinds = kinds_that_tell | (sampled || queue ? bit_of(RecordKind::scope) : 0) |
+                                    (bounds ? bit_of(RecordKind::span) : 0);
+        if (bounds) {
             first_ends_.back() = first_end(batch, *tracks_[index].line);
         }
         for (std::size_t i = 0; i < batch.count; ++i) {
@@ -91,6 +93,10 @@ class Scanner {
             disturbance(batch.records[i], scan, sampled);
             if (ends_steps && kind_of(batch.records[i]) == RecordKind::scope) {
                 device_end(batch.records[i], scan, *tracks_[index].line);
+            }
+            if (bounds && kind_of(batch.records[i]) == RecordKind::span) {
+                first_ends_.back() =
+                    std::min(first_ends_.back(), end_bound(batch.records[i], *tracks_[index].line).value_or(never));
             }
             if (timed) {
                 record(batch.records[i], batch.first_sequence + i, index);
@@ -136,7 +142,8 @@ class Scanner {
     // A scope without a cause is of an older writer only where none has one: else the record was lost.
     void finish_tracks() { tracks_.set_tells_launches(causes_ || !queue_scopes_); }
 
-    // Records of a track stand in the order of their ends, so the first one that has an end bounds the others.
+    // Records of a track stand in the order of their ends, so the first one that has an end bounds the others. Spans stand
+    // where they were told, so each is a bound of its own.
     static std::int64_t first_end(const recording::RecordBatch& batch, const TickConversion& line) {
         for (std::size_t i = 0; i < batch.count; ++i) {
             const Record& record = batch.records[i];
@@ -148,13 +155,19 @@ class Scanner {
             if (!has_stamp) {
                 continue;
             }
-            // A duration above 40 bits stands elsewhere; the begin is a bound as well, only a looser one.
-            const std::uint64_t duration = has_end && payload_of(record) != payload_mask ? payload_of(record) : 0;
-            if (line.contains(record.first, duration)) {
-                return line.to_ns(record.first + duration);
+            if (const std::optional<std::int64_t> end = end_bound(record, line, has_end)) {
+                return *end;
             }
         }
         return never;
+    }
+
+    // A duration above 40 bits stands elsewhere; the begin is a bound as well, only a looser one.
+    static std::optional<std::int64_t> end_bound(const Record& record, const TickConversion& line,
+                                                 bool has_end = true) {
+        const std::uint64_t duration = has_end && payload_of(record) != payload_mask ? payload_of(record) : 0;
+        return line.contains(record.first, duration) ? std::optional(line.to_ns(record.first + duration))
+                                                     : std::nullopt;
     }
 
     // Which steps profiling made different. Scopes on the track of a queue count, and also their submission on the host:
