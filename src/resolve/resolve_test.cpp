@@ -90,6 +90,24 @@ TEST(Resolve, F4_the_first_decode_steps_are_flagged_as_warm_up_and_prefill_is_no
     }
 }
 
+TEST(Resolve, the_first_steps_behind_a_removed_beginning_are_no_warm_up) {
+    for (const std::uint64_t removed : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{100}}) {
+        Tape source;
+        source.track(1);
+        source.lose(1, removed);
+        source.counters_.records_removed = removed;
+        for (std::uint64_t i = removed; i < removed + 4; ++i) {
+            const auto t = static_cast<std::int64_t>(i) * 10'000;
+            source.step_begin(1, i, Phase::decode, t);
+            source.step_end(1, Phase::decode, t, t + 9000);
+        }
+        const Resolved all = resolve_all(source, {2, {}});
+        ASSERT_EQ(all.resolution.steps->size(), 4u);
+        EXPECT_EQ((*all.resolution.steps)[0].warmup, removed < 2) << removed;
+        EXPECT_FALSE((*all.resolution.steps)[3].warmup);
+    }
+}
+
 TEST(Resolve, T2_every_scope_has_its_own_end_and_durations_do_not_add_up) {
     Tape source;
     source.track(1);

@@ -70,6 +70,7 @@ class Scanner {
         TrackScan& scan = *scans_[index];
         scan.behind_removed = scan.next_sequence ? scan.behind_removed && *scan.next_sequence == batch.first_sequence
                                                  : tracks_.begins_behind_removed(batch.first_sequence);
+        removed_ = removed_ || (!scan.next_sequence && scan.behind_removed);
         lossy_ = lossy_ || (scan.next_sequence && *scan.next_sequence != batch.first_sequence);
         scan.next_sequence = batch.first_sequence + batch.count;
         const bool timed = tracks_[index].line != nullptr;
@@ -110,8 +111,10 @@ class Scanner {
             losses_.count(Loss::step_cut_short, scan->open.size());
         }
         losses_.count(Loss::step_id_reused, packed_->finish());
-        for (const auto& [end, id] : first_.all()) {
-            packed_->set_warmup(id);
+        if (warmup_steps() != 0) {
+            for (const auto& [end, id] : first_.all()) {
+                packed_->set_warmup(id);
+            }
         }
         for (StepIds* ids : {&disturbed_.by_launches, &disturbed_.by_device}) {
             for (const std::uint64_t id : ids->sorted()) {
@@ -127,7 +130,7 @@ class Scanner {
             losses_.count(Loss::step_cut_short, scan->open.size());
         }
         FirstPass result;
-        result.steps = StepTable::build(std::move(found_), std::move(breaks_), warmup_steps_, std::move(disturbed_),
+        result.steps = StepTable::build(std::move(found_), std::move(breaks_), warmup_steps(), std::move(disturbed_),
                                         std::move(device_ends_), losses_, lossy_);
         result.no_earlier_than = std::move(first_ends_);
         std::int64_t earliest = never;
@@ -139,6 +142,11 @@ class Scanner {
     }
 
   private:
+    // Warm-up is the beginning of the run. Steps are numbered one by one, so the first number tells how many were removed.
+    [[nodiscard]] std::uint64_t warmup_steps() const {
+        return removed_ && first_id_ >= warmup_steps_ ? 0 : warmup_steps_;
+    }
+
     // A scope without a cause is of an older writer only where none has one: else the record was lost.
     void finish_tracks() { tracks_.set_tells_launches(causes_ || !queue_scopes_); }
 
@@ -260,6 +268,7 @@ class Scanner {
         OpenStep open;
         open.first_sequence = sequence;
         open.step.id = payload_of(record);
+        first_id_ = std::min(first_id_, open.step.id);
         open.step.track = static_cast<std::uint32_t>(index);
         const std::uint16_t phase = id_of(record);
         open.step.phase = phase <= static_cast<std::uint16_t>(Phase::mixed) ? static_cast<Phase>(phase) : Phase::none;
@@ -364,6 +373,8 @@ class Scanner {
 
     TrackTable& tracks_;
     std::uint64_t warmup_steps_;
+    std::uint64_t first_id_ = std::numeric_limits<std::uint64_t>::max(); // the least of all steps
+    bool removed_ = false; // max_size= or keep= removed the beginning of a track
     PackedSteps* packed_;
     const recording::StepRanges* only_;
     FirstSteps first_{packed_ != nullptr ? warmup_steps_ : 0};
