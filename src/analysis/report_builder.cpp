@@ -114,6 +114,7 @@ void ReportReader::count(const Sample& sample, TrackTotals& totals) {
     if (sample.warmup) {
         return;
     }
+    outside_steps_ += brick && sample.step == resolve::no_step ? 1 : 0;
     // Of a step that has no end there is only a part: it would lower every mean it entered. Where no step has an end,
     // parts are all there is.
     if (sample.phase == Phase::none && sample.step != resolve::no_step && !steps_->empty()) {
@@ -293,6 +294,10 @@ void ReportReader::add_notes(Report& report, const resolve::Resolution& resoluti
     }
     if (outside_complete_steps_ != 0) {
         add(std::to_string(outside_complete_steps_) + " scopes belong to steps that were cut short and are in no row.");
+    }
+    if (outside_steps_ != 0 && !steps_->empty() && recording::lost_records(facts_.counters)) {
+        add("Records were lost, so scopes outside of steps (" + std::to_string(outside_steps_) +
+            ") may be of steps whose begin is among them.");
     }
     if (wall_) {
         for (std::string& sentence : wall_->notes()) {

@@ -97,6 +97,7 @@ class ReportReader final : public read::Observer {
     bool damaged_ = false; // records are missing
     std::uint64_t scopes_ = 0;
     std::uint64_t outside_complete_steps_ = 0;
+    std::uint64_t outside_steps_ = 0; // scopes
     RecordedCounts recorded_;
 };
 

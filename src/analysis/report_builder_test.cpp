@@ -468,6 +468,20 @@ TEST(ReportBuilder, what_a_limit_cut_was_old_and_is_not_lost) {
     EXPECT_EQ(loss_of(report_of(source), "layer or context ends"), 6u) << "no 70 were open";
 }
 
+TEST(ReportBuilder, scopes_outside_steps_may_be_of_steps_whose_begin_was_lost) {
+    for (const bool lost : {false, true}) {
+        Tape source;
+        source.track(1);
+        plant_step(source, 0, {Phase::decode, 0, 0, ms});
+        source.scope(1, Brick::attention, ms, ms + 1000); // of a step whose begin found no room
+        plant_step(source, 2, {Phase::decode, 2 * ms, 0, ms});
+        if (lost) {
+            source.counters_.drops = {{"ring full", 5}};
+        }
+        EXPECT_EQ(has_note(report_of(source), "scopes outside of steps (1) may be of steps"), lost);
+    }
+}
+
 TEST(ReportBuilder, F1_work_may_have_been_given_in_damaged_records) {
     Tape source;
     source.track(1);
