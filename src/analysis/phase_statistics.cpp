@@ -21,6 +21,7 @@ void PhaseStatistics::add(const resolve::ResolvedStep& step, const WallSums& wal
     ++steps_;
     prefill_tokens_ += step.prefill_tokens;
     decode_tokens_ += step.decode_tokens;
+    steps_without_tokens_ += step.prefill_tokens + step.decode_tokens == 0 ? 1 : 0;
     sequences_ += step.sequences;
     periods_.add(static_cast<std::uint64_t>(step.end_ns - step.period_begin_ns));
     spans_.add(static_cast<std::uint64_t>(step.end_ns - step.begin_ns));
@@ -68,6 +69,10 @@ Figure PhaseStatistics::tokens_per_second() const {
     }
     if (tokens == 0) {
         return stats::absent(no_tokens);
+    }
+    if (steps_without_tokens_ != 0) {
+        return stats::absent(std::to_string(steps_without_tokens_) + " of " + std::to_string(steps_) +
+                             " steps carry no tokens (plumb::tokens(n) gives them)");
     }
     if (wall_.period <= 0) {
         return stats::absent("the steps took no time on this clock");

@@ -33,6 +33,7 @@ class PhaseStatistics {
 
     std::uint64_t steps_ = 0, warmup_steps_ = 0, sampled_steps_ = 0;
     std::uint64_t timed_steps_ = 0, device_steps_ = 0;
+    std::uint64_t steps_without_tokens_ = 0;
     std::uint64_t prefill_tokens_ = 0, decode_tokens_ = 0, sequences_ = 0;
     std::uint64_t stamped_steps_ = 0, kernels_ns_ = 0, kernel_stretch_ns_ = 0;
     stats::DurationStatistics periods_, spans_;

@@ -325,6 +325,7 @@ void WallLanes::settled(std::size_t index, const WallSums& wall, std::vector<Det
         of_step.period = wall.period;
         sums.steps += 1;
         sums.tokens += of_step.tokens;
+        sums.without_tokens += of_step.tokens == 0 ? 1 : 0;
         sums.period += of_step.period;
     }
     for (std::size_t i = 0; i < lanes_.size(); ++i) {

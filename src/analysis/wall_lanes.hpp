@@ -37,7 +37,8 @@ class WallLanes final : public PeriodObserver {
     /// steps: counted ones of the host; each of `lanes` has its own.
     struct Sums {
         std::uint64_t steps = 0, tokens = 0;
-        std::uint64_t untimed = 0; // of steps: those in which queues were not timed
+        std::uint64_t without_tokens = 0; // of steps
+        std::uint64_t untimed = 0;        // of steps: those in which queues were not timed
         std::int64_t period = 0;
         std::vector<LaneSums> lanes;
         std::uint64_t scopes = 0, laps = 0, launches = 0; // recorded by host threads

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "analysis/brick_words.hpp"
-#include "analysis/imported_words.hpp"
 #include "analysis/no_step.hpp"
 #include "answers/reading.hpp"
 #include "stats/figure.hpp"
@@ -82,8 +81,8 @@ void Budget::judge_period() {
         reason_ = analysis::no_step_of(options_.phase);
     } else if (phase_->steps == 0) {
         reason_ = "all " + word + " steps are warm-up";
-    } else if (phase_->tokens == 0) {
-        reason_ = analysis::no_tokens;
+    } else if (!phase_->tokens_per_second.value) {
+        reason_ = phase_->tokens_per_second.reason;
     }
     out_.steps = phase_ == nullptr ? 0 : phase_->steps;
     if (out_.steps != 0) {

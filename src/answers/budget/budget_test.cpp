@@ -153,6 +153,27 @@ TEST(Budget, what_cannot_be_judged_is_unknown_and_says_why) {
     EXPECT_EQ(nothing.period_ns.reason, "the recording has no complete decode step");
 }
 
+TEST(Budget, cannot_be_judged_where_some_steps_carry_no_tokens) {
+    Tape source;
+    source.track(1);
+    for (std::uint64_t i = 0; i < 10; ++i) {
+        const std::int64_t t = static_cast<std::int64_t>(i) * 1'000 * us;
+        source.step_begin(1, i, Phase::decode, t);
+        if (i % 2 == 0) {
+            source.step_value(1, StepValue::decode_tokens, 1);
+        }
+        source.scope(1, Brick::lm_head, t, t + 600 * us);
+        source.step_end(1, Phase::decode, t, t + 1'000 * us);
+    }
+    const Report run = report_of(source);
+    const std::string why = "5 of 10 steps carry no tokens (plumb::tokens(n) gives them)";
+    EXPECT_EQ(run.phases[0].tokens_per_second.reason, why);
+    const BudgetReport report = budget(run, 1'500'000, {"lm_head=700us/step"});
+    EXPECT_EQ(report.period_verdict, Outcome::unknown);
+    EXPECT_EQ(report.tokens_per_step.reason, why);
+    EXPECT_EQ(row(report, "lm_head").verdict, Outcome::pass); // a limit per step needs no tokens
+}
+
 TEST(Budget, sites_that_no_sample_timed_can_break_a_limit_but_not_keep_it) {
     Report run = run_of(1);
     for (Row& brick : run.bricks) {

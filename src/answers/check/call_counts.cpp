@@ -90,6 +90,7 @@ void CallReader::consume(const resolve::ResolvedBatch& batch) {
 CallCount CallReader::judge(std::size_t index) const {
     CallCount count;
     std::uint64_t content_unknown = 0; // steps
+    std::uint64_t without_tokens = 0;
     count.least = ~std::uint64_t{0};
     for (std::size_t i = 0; i < steps_->size(); ++i) {
         const resolve::ResolvedStep& step = (*steps_)[i];
@@ -102,6 +103,10 @@ CallCount CallReader::judge(std::size_t index) const {
             continue;
         }
         const std::uint64_t tokens = step.prefill_tokens + step.decode_tokens;
+        if (expected_[index].per_token && tokens == 0) {
+            ++without_tokens;
+            continue;
+        }
         const std::uint64_t wanted = expected_[index].count * (expected_[index].per_token ? tokens : 1);
         const std::uint64_t found = bricks_[index].calls[i];
         ++count.judged;
@@ -117,6 +122,9 @@ CallCount CallReader::judge(std::size_t index) const {
     }
     if (count.steps == 0) {
         count.unknown = "the recording has no complete " + std::string(phase_word(phase_)) + " step";
+    } else if (without_tokens != 0 && count.differing == 0) {
+        count.unknown = std::to_string(without_tokens) + " of " + std::to_string(count.steps) +
+                        " steps carry no tokens (plumb::tokens(n) gives them)";
     } else if (count.judged == 0) {
         count.unknown = content_unknown != 0
                             ? "captured graphs were replayed, and what is in them is not in the recording"

@@ -24,6 +24,7 @@ struct Plant {
     std::uint64_t tokens = 1;
     std::int64_t covered = 950; // of each 1,000 us
     bool head_on_sampled_queue = false;
+    std::uint64_t step_without_tokens = 0; // 0: none
 };
 
 void plant(Tape& source, const Plant& how = {}) {
@@ -40,8 +41,10 @@ void plant(Tape& source, const Plant& how = {}) {
         const Phase phase = i == 0 ? Phase::prefill : Phase::decode;
         const std::int64_t t = static_cast<std::int64_t>(i) * 1'000 * us;
         source.step_begin(host, i, phase, t);
-        source.step_value(host, i == 0 ? StepValue::prefill_tokens : StepValue::decode_tokens,
-                          i == 0 ? 64 : how.tokens);
+        if (i == 0 || i != how.step_without_tokens) {
+            source.step_value(host, i == 0 ? StepValue::prefill_tokens : StepValue::decode_tokens,
+                              i == 0 ? 64 : how.tokens);
+        }
         source.scope(host, Brick::attention, t, t + (how.covered - 50) * us);
         for (int head = 0; head < (i == 3 ? how.heads_in_step_3 : 1) && !how.head_on_sampled_queue; ++head) {
             const std::int64_t begin = t + (how.covered - 50 + 10 * head) * us;
@@ -108,6 +111,17 @@ TEST(Check, counts_per_token_scale_with_the_tokens_of_each_step) {
     EXPECT_EQ(check_calls({}, "lm_head=1/token").verdict, Outcome::pass);
     EXPECT_EQ(check_calls({1, 4}, "lm_head=1/token").verdict, Outcome::fail);
     EXPECT_EQ(check_calls({1, 4}, "lm_head=1/step").verdict, Outcome::pass);
+}
+
+TEST(Check, counts_per_token_cannot_be_judged_where_steps_carry_no_tokens) {
+    const CheckRow none = check_calls({1, 0}, "lm_head=1/token");
+    EXPECT_EQ(none.verdict, Outcome::unknown);
+    EXPECT_NE(none.found.reason.find("7 of 7 steps carry no tokens"), std::string::npos) << none.found.reason;
+    Plant some;
+    some.step_without_tokens = 3;
+    EXPECT_EQ(check_calls(some, "lm_head=1/token").verdict, Outcome::unknown);
+    EXPECT_EQ(check_calls(some, "lm_head=1/step").verdict, Outcome::pass);
+    EXPECT_EQ(check_calls(some, "lm_head=2/token").verdict, Outcome::fail) << "those with tokens break it";
 }
 
 TEST(Check, calls_that_may_be_lost_cannot_be_judged_but_calls_too_many_can) {

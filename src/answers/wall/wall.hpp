@@ -123,7 +123,7 @@ template <class V>
 void describe_account(V& v, const WallPhase& p) {
     v("phase", p.phase, "");
     v("steps", p.steps, "counted ones; a lane may have been timed in others");
-    v("tokens", p.tokens, "of the counted steps");
+    v("tokens", p.tokens, "of the counted steps; 0 where some carry none");
     v("period_ns", p.period_ns, "of the counted steps");
     v("bound", p.bound, "what the period is made of");
     v("reason", p.reason, "for `bound`, one sentence");
