@@ -200,7 +200,7 @@ void PeriodLedger::sum_up(Page& page, WallSums& sums) {
         unite(scratch_, with_laps_);
         sums.lap_union = shared_length(with_laps_, busy_) - sums.united;
     }
-    sums.uncertain = page.uncertain;
+    sums.uncertain = std::min(page.uncertain, sums.period); // threads add up, but no figure is off by more
 }
 
 void PeriodLedger::settle_next() {

@@ -41,7 +41,7 @@ class PeriodLedger {
         brick,     // a leaf brick ran
         lap,       // a lap ran
         presence,  // a tracked thread was on the CPU
-        uncertain, // off-CPU time whose place is a convention
+        uncertain, // off-CPU time whose place is a convention; threads add up to at most the period
     };
     using Settled = std::function<void(std::size_t step, const WallSums&)>;
 

@@ -156,6 +156,31 @@ TEST(WallClock, short_off_cpu_time_goes_to_gaps_first_and_is_marked_uncertain) {
     EXPECT_EQ(wall.union_ns, 290e3);
 }
 
+TEST(WallClock, uncertain_time_of_many_threads_is_at_most_the_period) {
+    Tape source;
+    for (std::uint32_t track = 1; track <= 6; ++track) {
+        source.track(track);
+        SampledEngine engine(source, track);
+        if (track == 1) {
+            engine.begin_step(0);
+        } else {
+            engine.sample();
+        }
+        for (int i = 0; i < 4; ++i) {
+            engine.sleep(80 * us);
+            engine.brick(Brick::attention, 20 * us);
+        }
+        if (track == 1) {
+            engine.end_step();
+        } else {
+            engine.sample();
+        }
+    }
+    const WallAccount wall = account_of(source);
+    EXPECT_EQ(wall.period_ns, 400e3);
+    EXPECT_EQ(wall.off_cpu_uncertain_ns, 400e3);
+}
+
 TEST(WallClock, jitter_of_the_two_clocks_cancels_instead_of_adding_up) {
     Tape source;
     source.track(1);

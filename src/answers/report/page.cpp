@@ -332,7 +332,8 @@ void add_remarks(Page& page, const Report& report, const std::vector<const Phase
         if (constexpr double worth_saying = 1e-3; uncertain_share(*phase) >= worth_saying) {
             remark("note  ", std::string(phase_word(phase->phase)) + ": " + fixed(100 * uncertain_share(*phase), 1) +
                                  " % of the period was off the CPU at moments that could not be placed inside or "
-                                 "between bricks; unattributed may be wrong by as much");
+                                 "between bricks (threads added up, at most the period); unattributed may be wrong by "
+                                 "as much, but by no more than what lies in no brick");
         }
     }
     for (const std::string& note : report.notes) {

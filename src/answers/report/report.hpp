@@ -136,7 +136,8 @@ void describe(V& v, const WallAccount& w) {
     v("overlap_ns", w.overlap_ns, "");
     v("unattributed_ns", w.unattributed_ns, "busy, but inside no leaf brick");
     v("lap_union_ns", w.lap_union_ns, "the part of unattributed time that laps cover");
-    v("off_cpu_uncertain_ns", w.off_cpu_uncertain_ns, "off-CPU time whose place between bricks and gaps is not known");
+    v("off_cpu_uncertain_ns", w.off_cpu_uncertain_ns,
+      "off-CPU time whose place between bricks and gaps is not known: threads added up, in each period at most the period");
     v("coverage", w.coverage, "union / busy, 0 to 1");
 }
 
