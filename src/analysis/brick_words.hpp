@@ -8,6 +8,11 @@
 
 namespace plumb::analysis {
 
+/// A row of the wall account, and what it is.
+inline constexpr const char* bricks_outside = "bricks outside its steps";
+inline constexpr const char* bricks_outside_legend =
+    "bricks outside its steps: leaf bricks between its steps, or of other steps at that time: they have no row here";
+
 /// The well-known brick of that name or alias, else the word itself.
 [[nodiscard]] std::string brick_of_word(std::string_view word);
 /// Whether a brick of a recording is the one a word names: by its own name, or by an alias of it.

@@ -12,6 +12,7 @@ void WallSums::add(const WallSums& other) noexcept {
     united += other.united;
     sum += other.sum;
     bricks_idle += other.bricks_idle;
+    bricks_outside += other.bricks_outside;
     lap_union += other.lap_union;
     uncertain += other.uncertain;
     stretch += other.stretch;
@@ -24,6 +25,7 @@ void PeriodLedger::Page::clear() {
     details.clear();
     complete = true;
     uncertain = 0;
+    bricks_outside = 0;
 }
 
 PeriodLedger::PeriodLedger(const resolve::StepTable& steps, Settled settled)
@@ -75,17 +77,17 @@ bool PeriodLedger::clip(Interval interval, bool any_reach, std::size_t& hint, Ea
     return true;
 }
 
-void PeriodLedger::add_anywhere(What what, Interval interval, std::size_t& hint, std::uint32_t track) {
+void PeriodLedger::add_anywhere(What what, Interval interval, std::size_t& hint, std::uint32_t track, Phase of) {
     const bool taken = clip(interval, what == What::presence, hint,
-                            [&](Interval part, std::size_t period) { put_in(period, what, part, track); });
+                            [&](Interval part, std::size_t period) { put_in(period, what, part, track, of); });
     left_out_ += taken ? 0 : 1;
 }
 
-void PeriodLedger::add_where_timed(What what, Interval interval, std::size_t& hint, std::uint32_t track) {
+void PeriodLedger::add_where_timed(What what, Interval interval, std::size_t& hint, std::uint32_t track, Phase of) {
     const bool taken = clip(interval, what == What::presence, hint, [&](Interval part, std::size_t period) {
         const resolve::ResolvedStep& step = steps_[period];
         if (step.left_out || step.device_timed || steps_.all_disturbed(step.phase)) {
-            put_in(period, what, part, track);
+            put_in(period, what, part, track, of);
         }
     });
     left_out_ += taken ? 0 : 1;
@@ -112,7 +114,7 @@ void PeriodLedger::put_detail(const Detail& detail, Interval clipped, std::size_
     ++pending_details_;
 }
 
-void PeriodLedger::put_in(std::size_t period, What what, Interval clipped, std::uint32_t track) {
+void PeriodLedger::put_in(std::size_t period, What what, Interval clipped, std::uint32_t track, Phase of) {
     if (period < next_ || pending_ >= max_pending) {
         ++left_out_;
         if (period >= next_ && observer_ != nullptr) {
@@ -120,7 +122,7 @@ void PeriodLedger::put_in(std::size_t period, What what, Interval clipped, std::
         }
         return;
     }
-    put(page_of(period), what, clipped.begin, clipped.end);
+    put(page_of(period), what, clipped.begin, clipped.end, of != steps_[period].phase);
     if (observer_ == nullptr || what == What::uncertain || !(brick_details_ || what == What::presence)) {
         return;
     }
@@ -152,6 +154,7 @@ PeriodLedger::Page& PeriodLedger::page_of(std::size_t period) {
     last_put_ = period;
     last_begin_ = steps_[period].period_begin_ns;
     last_end_ = steps_[period].end_ns;
+    last_phase_ = steps_[period].phase;
     return *page;
 }
 
@@ -193,6 +196,7 @@ void PeriodLedger::sum_up(Page& page, WallSums& sums) {
     sums.united = shared_length(united_, busy_);
     sums.sum = sum_inside(page.bricks, busy_);
     sums.bricks_idle = length_of(page.bricks) - sums.sum;
+    sums.bricks_outside = page.bricks_outside;
     if (!page.laps.empty()) {
         scratch_ = united_;
         scratch_.insert(scratch_.end(), page.laps.begin(), page.laps.end());

@@ -21,8 +21,9 @@ namespace plumb::analysis {
 /// Sums over periods, in nanoseconds.
 struct WallSums {
     std::int64_t period = 0, busy = 0, united = 0, sum = 0, lap_union = 0, uncertain = 0;
-    std::int64_t bricks_idle = 0; // of the leaf bricks of `sum`, beyond busy
-    std::int64_t stretch = 0;     // from the first moment of presence to the last
+    std::int64_t bricks_idle = 0;    // of the leaf bricks of `sum`, beyond busy
+    std::int64_t bricks_outside = 0; // of all leaf bricks here: those in no row of this phase
+    std::int64_t stretch = 0;        // from the first moment of presence to the last
 
     [[nodiscard]] std::int64_t idle() const noexcept { return period - busy; }
     [[nodiscard]] std::int64_t unattributed() const noexcept { return busy - united; }
@@ -51,25 +52,26 @@ class PeriodLedger {
     [[nodiscard]] std::size_t period_at(std::int64_t time, std::size_t hint) const noexcept;
     /// End of a period; the end of time for one past the last.
     [[nodiscard]] std::int64_t end_of(std::size_t period) const noexcept;
-    /// `hint`: a period near it, updated. `track`: whose it is, for the observer.
-    void add(What what, Interval interval, std::size_t& hint, std::uint32_t track = 0) {
-        add(what, interval.begin, interval.end, hint, track);
+    /// `hint`: a period near it, updated. `track`: whose it is, for the observer. `of`: for bricks, in the rows of which phase
+    /// they are.
+    void add(What what, Interval interval, std::size_t& hint, std::uint32_t track = 0, Phase of = Phase::none) {
+        add(what, interval.begin, interval.end, hint, track, of);
     }
     // Two numbers: an Interval comes in two registers, is stored in halves and loaded as a whole, which takes 5 ns.
     [[gnu::always_inline]] void add(What what, std::int64_t begin, std::int64_t end, std::size_t& hint,
-                                    std::uint32_t track = 0) {
+                                    std::uint32_t track = 0, Phase of = Phase::none) {
         // Nearly always it lies in the period that the one before it lay in, and nobody wants to know more.
         const bool near = last_page_ != nullptr && last_begin_ <= begin && begin < end && end <= last_end_ &&
                           pending_ < max_pending && observer_ == nullptr;
         if (!near) [[unlikely]] {
-            add_anywhere(what, {begin, end}, hint, track);
+            add_anywhere(what, {begin, end}, hint, track, of);
             return;
         }
         hint = last_put_;
-        put(*last_page_, what, begin, end);
+        put(*last_page_, what, begin, end, of != last_phase_);
     }
     /// As add(), of a track that is timed in some steps only: what it did outside of their periods says nothing there.
-    void add_where_timed(What what, Interval interval, std::size_t& hint, std::uint32_t track);
+    void add_where_timed(What what, Interval interval, std::size_t& hint, std::uint32_t track, Phase of);
     /// From now on the intervals of a period are kept as details too, for this observer. Null: for nobody.
     void observe(PeriodObserver* observer) noexcept { observer_ = observer; }
     /// Whether bricks and laps are among the details (they are, unless somebody says no).
@@ -93,22 +95,24 @@ class PeriodLedger {
         std::vector<Detail> details;
         bool complete = true; // no detail was left out for want of room
         std::int64_t uncertain = 0;
+        std::int64_t bricks_outside = 0;
         void clear();
     };
 
-    void add_anywhere(What what, Interval interval, std::size_t& hint, std::uint32_t track);
-    void put(Page& page, What what, std::int64_t begin, std::int64_t end) {
+    void add_anywhere(What what, Interval interval, std::size_t& hint, std::uint32_t track, Phase of);
+    void put(Page& page, What what, std::int64_t begin, std::int64_t end, bool outside) {
         if (what == What::uncertain) {
             page.uncertain += end - begin;
             return;
         }
+        page.bricks_outside += what == What::brick && outside ? end - begin : 0;
         (what == What::brick ? page.bricks : what == What::lap ? page.laps : page.presence).push_back({begin, end});
         ++pending_;
     }
 
     [[nodiscard]] std::size_t settled_until(std::int64_t no_earlier_than) const noexcept;
     void put_detail(const Detail& detail, Interval clipped, std::size_t period);
-    void put_in(std::size_t period, What what, Interval clipped, std::uint32_t track);
+    void put_in(std::size_t period, What what, Interval clipped, std::uint32_t track, Phase of);
     void sum_up(Page& page, WallSums& sums);
     /// Calls `each` with the part in every period; false where it reaches over too many.
     template <class Each>
@@ -123,6 +127,7 @@ class PeriodLedger {
     Page* last_page_ = nullptr; // of period last_put_, while it is open
     std::size_t last_put_ = 0;
     std::int64_t last_begin_ = 0, last_end_ = 0; // of that period
+    Phase last_phase_ = Phase::none;
     std::size_t next_ = 0;
     std::size_t pending_ = 0;
     std::size_t pending_details_ = 0;

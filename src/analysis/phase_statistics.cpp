@@ -88,6 +88,7 @@ WallAccount PhaseStatistics::account() const {
     account.union_ns = static_cast<double>(wall_.united);
     account.sum_ns = static_cast<double>(wall_.sum);
     account.bricks_idle_ns = static_cast<double>(wall_.bricks_idle);
+    account.bricks_outside_ns = static_cast<double>(wall_.bricks_outside);
     account.overlap_ns = static_cast<double>(wall_.overlap());
     account.unattributed_ns = static_cast<double>(wall_.unattributed());
     account.lap_union_ns = static_cast<double>(wall_.lap_union);

@@ -26,10 +26,19 @@ WallClock::TrackState& WallClock::state_of(const resolve::ResolvedBatch& batch) 
     return *state;
 }
 
+namespace {
+
+/// The phase in whose rows it is; none: in those of no counted step.
+Phase counted_in(const resolve::Sample& sample) {
+    return sample.warmup || sample.left_out ? Phase::none : sample.phase;
+}
+
+} // namespace
+
 inline void WallClock::sample(TrackState& state, const resolve::Sample& sample) {
     if (sample.kind == resolve::SampleKind::scope && sample.leaf && !state.device) [[likely]] {
         const std::int64_t end = sample.begin_ns + sample.duration_ns;
-        ledger_.add(PeriodLedger::What::brick, sample.begin_ns, end, state.hint, state.track);
+        ledger_.add(PeriodLedger::What::brick, sample.begin_ns, end, state.hint, state.track, counted_in(sample));
         state.presence.leaf({sample.begin_ns, end});
     } else {
         other_sample(state, sample);
@@ -42,9 +51,9 @@ void WallClock::other_sample(TrackState& state, const resolve::Sample& sample) {
     const auto add = [&](PeriodLedger::What what) {
         // The device may end a timed step after the host did: in the next period it would be busy for that moment alone.
         if (state.sometimes_timed) [[unlikely]] {
-            ledger_.add_where_timed(what, interval, state.hint, state.track);
+            ledger_.add_where_timed(what, interval, state.hint, state.track, counted_in(sample));
         } else {
-            ledger_.add(what, interval, state.hint, state.track);
+            ledger_.add(what, interval, state.hint, state.track, counted_in(sample));
         }
     };
     if (sample.kind == SampleKind::span) {

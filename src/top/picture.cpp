@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/brick_words.hpp"
 #include "answers/report/brick_table.hpp"
 #include "answers/report/phase_words.hpp"
 #include "page/page.hpp"
@@ -335,7 +336,8 @@ void add_table(Lines& to, const View& view, const PhaseSummary* phase, std::size
     BrickLines table(to, view, rows);
     std::size_t fixed_lines = 1;
     if (phase != nullptr) {
-        fixed_lines += 2U + (phase->wall.overlap_ns > 0 ? 1U : 0U) + (phase->wall.lap_union_ns > 0 ? 1U : 0U);
+        fixed_lines += 2U + (phase->wall.bricks_outside_ns > 0 ? 1U : 0U) + (phase->wall.overlap_ns > 0 ? 1U : 0U) +
+                       (phase->wall.lap_union_ns > 0 ? 1U : 0U);
     }
     std::size_t shown = rows.rows.size();
     if (room != 0 && shown + fixed_lines > room) {
@@ -350,6 +352,9 @@ void add_table(Lines& to, const View& view, const PhaseSummary* phase, std::size
     }
     if (phase != nullptr) {
         const bool host = answers::wall_is_of_the_host(*phase);
+        if (phase->wall.bricks_outside_ns > 0) {
+            table.remainder(analysis::bricks_outside, phase->wall.bricks_outside_ns);
+        }
         if (phase->wall.overlap_ns > 0) {
             table.remainder("overlap", phase->wall.overlap_ns);
         }

@@ -185,9 +185,10 @@ void Budget::add_account() {
     const auto steps = static_cast<double>(out_.steps);
     const WallAccount& wall = phase_->wall;
     for (const auto& [name, ns] :
-         {std::pair{"overlap", -wall.overlap_ns}, std::pair{"unattributed", wall.unattributed_ns},
-          std::pair{"idle", wall.idle_ns}, std::pair{idle_in_bricks, -wall.bricks_idle_ns}}) {
-        if (name == idle_in_bricks && ns == 0) {
+         {std::pair{analysis::bricks_outside, wall.bricks_outside_ns}, std::pair{"overlap", -wall.overlap_ns},
+          std::pair{"unattributed", wall.unattributed_ns}, std::pair{"idle", wall.idle_ns},
+          std::pair{idle_in_bricks, -wall.bricks_idle_ns}}) {
+        if ((name == analysis::bricks_outside || name == idle_in_bricks) && ns == 0) {
             continue;
         }
         BudgetRow& row = out_.rows.emplace_back();

@@ -34,7 +34,7 @@ struct BudgetOptions {
 /// An account row where bricks were off the CPU, negative: that time is in their rows and in idle.
 inline constexpr const char* idle_in_bricks = "idle in bricks";
 
-/// One brick, or one part of the period that is no brick: overlap, unattributed, idle. All per step, means.
+/// One brick, or one part of the period that is no brick of these steps: bricks outside its steps, overlap, unattributed, idle. All per step, means.
 struct BudgetRow {
     std::string name;
     bool account = false; // a part of the period, not a brick
@@ -86,7 +86,7 @@ void describe(V& v, BudgetQuestion& q) {
 template <class V>
 void describe(V& v, const BudgetRow& r) {
     v.type("budget row", "One brick, or one part of the period that is no brick. All per step, means.");
-    v("name", r.name, "the brick; or `overlap`, `unattributed`, `idle`, `idle in bricks`");
+    v("name", r.name, "the brick; or `bricks outside its steps`, `overlap`, `unattributed`, `idle`, `idle in bricks`");
     v("account", r.account, "a part of the period, not a brick");
     v("parent", r.parent, "holds other bricks, which have rows of their own");
     v("lap", r.lap, "made of laps");

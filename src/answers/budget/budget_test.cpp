@@ -121,6 +121,35 @@ TEST(Budget, rows_add_up_to_the_period_though_bricks_slept) {
     EXPECT_NEAR(sum, *report.period_ns.value, 1e-3);
 }
 
+TEST(Budget, rows_add_up_to_the_period_though_bricks_lie_between_its_steps) {
+    Tape source;
+    source.track(1);
+    std::int64_t t = 0;
+    for (std::uint64_t i = 0; i < 20; ++i) {
+        const Phase phase = i % 4 == 3 ? Phase::prefill : Phase::decode;
+        source.step_begin(1, i, phase, t);
+        source.step_value(1, StepValue::decode_tokens, 1);
+        source.scope(1, Brick::attention, t, t + 300 * us);
+        source.step_end(1, phase, t, t + 310 * us);
+        source.scope(1, Brick::sampling, t + 320 * us, t + 420 * us);
+        t += 450 * us;
+    }
+    const Report run = report_of(source);
+    const BudgetReport report = budget(run, 500'000);
+    double sum = 0;
+    for (const BudgetRow& part : report.rows) {
+        sum += *part.step_ns.value;
+    }
+    EXPECT_NEAR(sum, *report.period_ns.value, 1e-3);
+    // The first step has nothing before it.
+    EXPECT_NEAR(*row(report, "bricks outside its steps").step_ns.value, 100'000.0 * 14 / 15, 1e-3);
+    EXPECT_DOUBLE_EQ(run.phases[0].wall.bricks_outside_ns, 500'000);
+    EXPECT_TRUE(row(report, "bricks outside its steps").account);
+    for (const BudgetRow& part : budget(run_of(1), 500'000).rows) {
+        EXPECT_NE(part.name, "bricks outside its steps");
+    }
+}
+
 TEST(Budget, F8_a_parent_is_marked_and_its_own_time_stands_apart) {
     const BudgetReport report = budget(run_of(1), 1'000'000, {"block=100us"});
     EXPECT_TRUE(row(report, "block").parent);

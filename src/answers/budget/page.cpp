@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
+#include "analysis/brick_words.hpp"
 #include "answers/budget/budget.hpp"
 
 namespace plumb {
@@ -56,8 +58,14 @@ void add_table(Page& page, const BudgetReport& report) {
     page.line(
         "may take: its limit where one was given, else its part of the budget when everything shrinks or grows alike",
         Tone::faint);
-    if (std::any_of(report.rows.begin(), report.rows.end(),
-                    [](const BudgetRow& row) { return row.account && row.name == idle_in_bricks; })) {
+    const auto has_account_row = [&report](std::string_view name) {
+        return std::any_of(report.rows.begin(), report.rows.end(),
+                           [name](const BudgetRow& row) { return row.account && row.name == name; });
+    };
+    if (has_account_row(analysis::bricks_outside)) {
+        page.line(analysis::bricks_outside_legend, Tone::faint);
+    }
+    if (has_account_row(idle_in_bricks)) {
         page.line("idle in bricks: bricks were off the CPU for a part of their time: that part is in their rows and in "
                   "idle, and taken off once",
                   Tone::faint);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "analysis/brick_words.hpp"
 #include "recording/import_notes.hpp"
 
 namespace plumb::answers {
@@ -195,6 +196,9 @@ void add_remainder(TextTable& table, const char* name, const PhaseSummary& phase
 void add_remainders(TextTable& table, const PhaseSummary& phase, const Layout& layout) {
     const WallAccount& wall = phase.wall;
     const bool host = wall_is_of_the_host(phase);
+    if (wall.bricks_outside_ns > 0) {
+        add_remainder(table, analysis::bricks_outside, phase, wall.bricks_outside_ns, layout);
+    }
     if (wall.overlap_ns > 0) {
         add_remainder(table, "overlap", phase, wall.overlap_ns, layout);
     }
@@ -250,7 +254,9 @@ bool counts_idle_twice(const PhaseRows& phase) {
         return true;
     }
     // Laps are no leaf bricks of the account, but have rows.
-    double share = (wall.unattributed_ns - wall.lap_union_ns + wall.idle_ns - wall.overlap_ns) / wall.period_ns;
+    double share =
+        (wall.unattributed_ns - wall.lap_union_ns + wall.idle_ns - wall.overlap_ns + wall.bricks_outside_ns) /
+        wall.period_ns;
     for (const Row* row : phase.rows) {
         share += row->parent || row->basis != RowBasis::steps ? 0 : row->wall_share.value.value_or(0);
     }
@@ -295,6 +301,9 @@ void add_legend(Page& page, const PhaseRows& phase, const Layout& layout) {
         page.line("~  made of laps: also holds the gap to the next one, so it does not count as covered", Tone::faint);
     }
     add_basis_legend(page, phase);
+    if (phase.phase != nullptr && phase.phase->wall.bricks_outside_ns > 0) {
+        page.line(analysis::bricks_outside_legend, Tone::faint);
+    }
     if (counts_idle_twice(phase)) {
         page.line("bricks were off the CPU for a part of their time: that part is in their sums and in idle",
                   Tone::faint);

@@ -238,6 +238,17 @@ TEST(TextReport, a_brick_that_waited_off_the_cpu_is_explained_though_it_holds_ot
     EXPECT_TRUE(contains(render_text(report), "\nbricks were off the CPU for a part of their time"));
 }
 
+TEST(TextReport, bricks_outside_its_steps_have_a_row_and_a_sentence) {
+    EXPECT_FALSE(contains(render_text(healthy_report()), "bricks outside its steps"));
+    Report report = only_decode(healthy_report());
+    report.phases[0].wall.bricks_outside_ns = 0.25 * report.phases[0].wall.period_ns;
+    const std::string text = render_text(report);
+    const std::size_t row = text.find("\nbricks outside its steps ");
+    ASSERT_NE(row, std::string::npos) << text;
+    EXPECT_NE(text.substr(row + 1, text.find('\n', row + 1) - row).find(" 25.0 "), std::string::npos) << text;
+    EXPECT_TRUE(contains(text, "\nbricks outside its steps: leaf bricks between its steps"));
+}
+
 TEST(TextReport, M5_what_a_sync_mode_serialises_is_stated) {
     Report report = healthy_report();
     EXPECT_FALSE(contains(render_text(report), "sync")) << "the default mode waits for nothing and says nothing";
