@@ -23,8 +23,8 @@ struct QueryColumn {
 struct QueryTable {
     std::vector<QueryColumn> columns;
     std::vector<std::vector<std::optional<std::string>>> rows; // as DuckDB writes them; none: NULL
-    std::string
-        only_sampled; // bricks of which every call lies in a sampled step: the view bricks and shipped queries have none
+    /// Bricks of which every call lies in a sampled step: the view bricks and the shipped queries have none of them.
+    std::string only_sampled{};
 };
 
 /// A query that comes with plumb: share/plumb/queries/<name>.sql.
