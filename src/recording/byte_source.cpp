@@ -16,7 +16,7 @@ constexpr std::size_t least_window = std::size_t{256} << 10;
 
 void ByteSource::measure() {
     struct stat facts = {};
-    if (memory_ == nullptr && fstat(file_.get(), &facts) == 0) {
+    if (memory_ == nullptr && fstat(file(), &facts) == 0) {
         size_ = static_cast<std::uint64_t>(facts.st_size);
     }
 }
@@ -44,7 +44,7 @@ bool ByteSource::fill(std::uint64_t offset, std::size_t size) {
     window_offset_ = offset;
     window_size_ = 0;
     while (window_size_ < want) {
-        const std::int64_t got = pread(file_.get(), window_.data() + window_size_, want - window_size_,
+        const std::int64_t got = pread(file(), window_.data() + window_size_, want - window_size_,
                                        static_cast<off_t>(offset + window_size_));
         if (got < 0 && errno == EINTR) {
             continue;

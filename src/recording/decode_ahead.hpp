@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decodes chunks of records on a thread of its own, a bounded way ahead of whoever takes them, in their order.
-// Owned by one pass over a recording; next() from one thread. `decode` runs on the other thread and must not be used
-// elsewhere meanwhile.
+// Decodes chunks of records on threads of its own, a bounded way ahead of whoever takes them, in their order.
+// Owned by one pass over a recording; next() from one thread. Each `Decode` runs on a thread of its own and must not be
+// used elsewhere meanwhile.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ namespace plumb::recording {
 
 class DecodeAhead {
   public:
-    /// Records handed over at once at least, so that the hand-over costs nothing beside the decoding; groups decoded
-    /// and not yet given back at most. Memory: 4 MiB, whatever the chunks are.
+    /// Records handed over at once at least, so that the hand-over costs nothing beside the decoding; groups of a thread
+    /// that are decoded and not yet given back at most. Memory: 4 MiB a thread, whatever the chunks are.
     static constexpr std::size_t group_records = 16384;
     static constexpr std::size_t groups = 3;
 
@@ -28,8 +28,8 @@ class DecodeAhead {
     /// Whether a thread is worth its start: there is a core for it, and enough to do.
     [[nodiscard]] static bool pays(const std::vector<RecordPlace>& places);
 
-    /// Borrows `places`. Throws what std::thread throws.
-    DecodeAhead(const std::vector<RecordPlace>& places, Decode decode);
+    /// Borrows `places`. Groups are dealt to the decoders in turn. Throws what std::thread throws.
+    DecodeAhead(const std::vector<RecordPlace>& places, std::vector<Decode> decoders);
 
     struct Chunk {
         const RecordPlace* place = nullptr;
@@ -45,13 +45,20 @@ class DecodeAhead {
         std::unique_ptr<Record[]> records;
     };
 
-    void fill(Group& group, std::size_t& place) const;
+    using Worker = base::HandOver<Group, groups>;
+
+    /// The groups of one decoder: every `of`th, from the `number`th on.
+    void run(Worker& to, const Decode& decode, std::size_t number, std::size_t of) const;
+    void fill(Group& group, const Decode& decode, std::size_t place, std::size_t end) const;
+    /// Behind the last place of the group that begins with this one.
+    [[nodiscard]] std::size_t end_of_group(std::size_t place) const;
 
     const std::vector<RecordPlace>& places_;
-    Decode decode_;
-    const Group* group_ = nullptr;            // being taken
-    std::size_t at_ = 0;                      // chunk in it
-    base::HandOver<Group, groups> hand_over_; // last: its thread uses all of the above
+    const std::vector<Decode> decoders_;
+    const Group* group_ = nullptr;                 // being taken
+    std::size_t at_ = 0;                           // chunk in it
+    std::size_t turn_ = 0;                         // groups taken
+    std::vector<std::unique_ptr<Worker>> workers_; // last: their threads use all of the above
 };
 
 } // namespace plumb::recording

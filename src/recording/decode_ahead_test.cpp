@@ -118,10 +118,10 @@ std::vector<RecordPlace> places_of(std::size_t count, std::uint32_t records) {
 TEST(DecodeAhead, never_runs_further_ahead_than_its_groups) {
     const auto places = places_of(200, DecodeAhead::group_records);
     std::atomic<std::size_t> decoded{0};
-    DecodeAhead ahead(places, [&](const RecordPlace&, Record*) {
-        ++decoded;
-        return true;
-    });
+    DecodeAhead ahead(places, {[&](const RecordPlace&, Record*) {
+                          ++decoded;
+                          return true;
+                      }});
     for (std::size_t taken = 1; taken <= places.size(); ++taken) {
         ASSERT_NE(ahead.next(), nullptr);
         // The one taken now is a group, too, until the next is asked for.
@@ -140,7 +140,9 @@ TEST(DecodeAhead, never_runs_further_ahead_than_its_groups) {
 TEST(DecodeAhead, small_chunks_are_handed_over_together) {
     const auto places = places_of(5000, 10);
     std::atomic<std::size_t> decoded{0};
-    DecodeAhead ahead(places, [&](const RecordPlace&, Record*) { return ++decoded % 3 != 0; });
+    DecodeAhead ahead(places, {[&](const RecordPlace&, Record*) {
+                          return ++decoded % 3 != 0;
+                      }});
     std::size_t chunks = 0;
     while (const DecodeAhead::Chunk* chunk = ahead.next()) {
         EXPECT_EQ(chunk->place, &places[chunks]);
@@ -150,15 +152,36 @@ TEST(DecodeAhead, small_chunks_are_handed_over_together) {
     EXPECT_EQ(chunks, places.size());
 }
 
+TEST(DecodeAhead, groups_of_several_decoders_come_in_the_order_of_the_places) {
+    const auto places = places_of(37, DecodeAhead::group_records / 2);
+    std::atomic<std::size_t> of_first{0}, of_second{0};
+    const auto counted = [](std::atomic<std::size_t>& by) {
+        return [&by](const RecordPlace&, Record*) {
+            ++by;
+            return true;
+        };
+    };
+    DecodeAhead ahead(places, {counted(of_first), counted(of_second)});
+    for (const RecordPlace& place : places) {
+        const DecodeAhead::Chunk* const chunk = ahead.next();
+        ASSERT_NE(chunk, nullptr);
+        EXPECT_EQ(chunk->place, &place);
+    }
+    EXPECT_EQ(ahead.next(), nullptr);
+    EXPECT_EQ(ahead.next(), nullptr);
+    EXPECT_EQ(of_first, 19u); // groups of two places, 19 of them; the last has one
+    EXPECT_EQ(of_second, 18u);
+}
+
 TEST(DecodeAhead, a_failure_on_the_other_thread_reaches_the_one_that_reads) {
     const auto places = places_of(5, DecodeAhead::group_records);
     std::size_t decoded = 0;
-    DecodeAhead ahead(places, [&](const RecordPlace&, Record*) -> bool {
-        if (++decoded == 3) {
-            throw std::bad_alloc();
-        }
-        return true;
-    });
+    DecodeAhead ahead(places, {[&](const RecordPlace&, Record*) -> bool {
+                          if (++decoded == 3) {
+                              throw std::bad_alloc();
+                          }
+                          return true;
+                      }});
     EXPECT_NE(ahead.next(), nullptr);
     EXPECT_NE(ahead.next(), nullptr);
     EXPECT_THROW((void)ahead.next(), std::bad_alloc);

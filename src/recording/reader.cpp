@@ -58,14 +58,20 @@ void Reader::State::note_end() {
 
 bool Reader::State::decode(const RecordPlace& place, Record* to) { return read_records(source, decoder, place, to); }
 
-/// Null where this thread decodes by itself.
+/// Null where this thread decodes by itself. Two threads: where nothing but decoding takes time, as in a first pass, one
+/// would leave a core idle.
 std::unique_ptr<DecodeAhead> Reader::State::decode_ahead(const std::vector<RecordPlace>& places) {
     if (ahead != ReadAhead::always && (ahead == ReadAhead::never || !DecodeAhead::pays(places))) {
         return nullptr;
     }
+    const auto other = std::make_shared<std::pair<ByteSource, RecordDecoder>>(source, RecordDecoder());
     try {
         return std::make_unique<DecodeAhead>(
-            places, [this](const RecordPlace& place, Record* to) { return decode(place, to); });
+            places,
+            std::vector<DecodeAhead::Decode>{[this](const RecordPlace& place, Record* to) { return decode(place, to); },
+                                             [other](const RecordPlace& place, Record* to) {
+                                                 return read_records(other->first, other->second, place, to);
+                                             }});
     } catch (const std::system_error&) { // no more threads for this process: it goes without
         return nullptr;
     }
