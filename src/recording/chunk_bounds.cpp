@@ -121,6 +121,12 @@ void BoundsTracker::follow(Track& track, const RecordBatch& chunk, ChunkBounds& 
         const Record& record = chunk.records[i];
         const RecordKind kind = kind_of(record);
         const std::uint64_t payload = payload_of(record);
+        if (kind == RecordKind::scope && payload != payload_mask) [[likely]] { // as below, less what cannot be
+            first_ticks = std::min(first_ticks, record.first);
+            last_ticks = std::max(last_ticks, record.first + payload);
+            track.long_value = 0;
+            continue;
+        }
         if (kind == RecordKind::long_value) {
             track.long_value = record.first;
             continue;
