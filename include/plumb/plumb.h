@@ -62,7 +62,7 @@ PLUMB_C_API plumb_code plumb_disable(plumb_profiler* profiler);
 PLUMB_C_API plumb_code plumb_describe(plumb_profiler* profiler, const char* key, const char* value);
 /// Waits until what was recorded before is in the recording. plumb_pending after so many seconds.
 PLUMB_C_API plumb_code plumb_flush(plumb_profiler* profiler, double timeout_seconds);
-/// The recording's path, to be freed by plumb_free(); "" while none is open.
+/// The recording's path, to be freed by plumb_free(); "" where none was opened, and with out=none.
 PLUMB_C_API plumb_code plumb_path(plumb_profiler* profiler, char** path);
 
 // --- Names ---

@@ -123,7 +123,7 @@ class PLUMB_API Profiler : public Recorder {
 
     [[nodiscard]] Status status() const;
     [[nodiscard]] const Config& config() const noexcept;
-    /// Path of the recording; empty while none is open.
+    /// Path of the recording, also after close(); empty where none was opened, and with out=none.
     [[nodiscard]] std::string path() const;
 
     /// Starts recording (and opens the recording, the first time). Scopes open now are not recorded.

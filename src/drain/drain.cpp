@@ -466,7 +466,7 @@ recording::Counters Drain::counters() {
             "no ring to be had: its thread was ending, memory ran out, or too many threads ended at once", lost);
     }
     if (const std::uint64_t refused = record::refused_names(); refused != 0) {
-        result.drops.emplace_back("name refused: the registry is full (kept as \"unnamed\")", refused);
+        result.drops.emplace_back("name refused: it is empty, or the registry is full (kept as \"unnamed\")", refused);
     }
     if (const std::uint64_t lost = collector_.dropped_checks(); lost != 0) {
         result.drops.emplace_back("tensor not checked", lost);

@@ -242,7 +242,7 @@ TEST_F(TotalsTest, only_records_count_as_dropped_records) {
     counters.drops = {{"ring full", 3},
                       {"lap outside any scope", 2},
                       {"no ring to be had: its thread was ending, or memory ran out", 1},
-                      {"name refused: the registry is full (kept as \"unnamed\")", 100},
+                      {"name refused: it is empty, or the registry is full (kept as \"unnamed\")", 100},
                       {"tensor not checked", 100}};
     totals_.add(counters);
     EXPECT_EQ(series()["plumb_dropped_records_total"], 6);

@@ -23,7 +23,7 @@ struct NameEntry {
 /// The id of a name or alias; a new one on first use. The same name keeps the category it was first given.
 /// Name{} (0) when the registry is full or the name is empty: scopes of it are recorded as "unnamed".
 Name intern_name(std::string_view name, Category category);
-/// Names refused because the registry was full.
+/// Names refused because they were empty or the registry was full.
 std::uint64_t refused_names();
 /// Every entry with an id of at least `first_id`, in order of id.
 std::vector<NameEntry> names_from(std::uint16_t first_id);

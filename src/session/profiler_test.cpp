@@ -89,6 +89,15 @@ TEST_F(ProfilerTest, off_by_default_does_nothing_at_all) {
     EXPECT_TRUE(prof.close().ok());
 }
 
+TEST_F(ProfilerTest, one_that_could_not_open_its_recording_has_no_path) {
+    Config config = *Config::parse("on,out=" + folder_ + "/no/such/folder/run.plumb");
+    config.diagnostic = [](const char*, void*) {
+    };
+    const Profiler prof(config);
+    EXPECT_FALSE(prof.status().ok());
+    EXPECT_EQ(prof.path(), "");
+}
+
 TEST_F(ProfilerTest, made_by_a_program_with_headers_of_another_layout_is_off_for_good_and_says_so) {
     const std::string path = folder_ + "/other.plumb";
     Config config = *Config::parse("on,out=" + path);

@@ -44,7 +44,8 @@ class Run {
     /// REQUIRES: it is open; `feeds` are all that were added.
     Status close(const std::vector<drain::DeviceFeed*>& feeds);
     [[nodiscard]] bool is_open() const noexcept { return drain_ != nullptr; }
-    [[nodiscard]] const std::string& path() const noexcept { return path_; } // empty: in memory
+    /// Empty: in memory, or never opened.
+    [[nodiscard]] std::string path() const { return writer_ != nullptr ? path_ : std::string(); }
     /// Null: it is not open. Shared with flush(), which waits without the Session's lock.
     [[nodiscard]] const std::shared_ptr<drain::Drain>& drain() const noexcept { return drain_; }
 
