@@ -153,9 +153,11 @@ class Exports(Case):
         part = FOLDER / "exported.jsonl.part"
         subprocess.run([MAKE_RECORDING, run], check=True, env=ENVIRONMENT, timeout=HANG)
         os.mkfifo(part)  # what is written waits for a reader, so it is in the middle when the signal comes
+        empty = os.open(part, os.O_RDONLY | os.O_NONBLOCK)
+        fcntl.fcntl(empty, fcntl.F_SETPIPE_SZ, 4096)  # a full one keeps its size
         running = Running("export", run, "--format", "jsonl", "-o", out)
         with open(part, "rb", buffering=0) as reader:
-            fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+            os.close(empty)
             self.assertEqual(reader.read(1), b"{")
             running.signal()
             while reader.read(4096):
