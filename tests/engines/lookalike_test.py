@@ -419,7 +419,8 @@ class Nothing(Case):
 
 
 class Launchers(Case):
-    """Ranks as their launchers start them: one `plumb run` for each, or one around the launcher."""
+    """Ranks as their launchers start them: one `plumb run` for each, or one around the launcher. They meet, as ranks do: those of
+    which one ended before the other began are of two jobs."""
 
     SAYS = {"torchrun": ("RANK", "WORLD_SIZE"), "mpirun": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
             "mpiexec": ("PMI_RANK", "PMI_SIZE"), "srun": ("SLURM_PROCID", "SLURM_NTASKS")}
@@ -434,8 +435,8 @@ class Launchers(Case):
 
     def test_a_launcher_that_starts_plumb_run_for_each_rank(self):
         for launcher, (rank, world) in self.SAYS.items():
-            with self.subTest(launcher), tempfile.TemporaryDirectory(dir=FOLDER) as folder:
-                started = [subprocess.Popen([PLUMB, "run", "-o", "r%r.plumb", "--", *engine("plain")], cwd=folder, text=True,
+            with self.subTest(launcher), tempfile.TemporaryDirectory(dir=FOLDER) as folder, tempfile.TemporaryDirectory() as met:
+                started = [subprocess.Popen([PLUMB, "run", "-o", "r%r.plumb", "--", *engine("plain", f"meet=2:{met}")], cwd=folder, text=True,
                                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**CLEAN, rank: str(i), world: "2"})
                            for i in range(2)]
                 for i, one in enumerate(started):
@@ -447,8 +448,9 @@ class Launchers(Case):
 
     def test_plumb_run_around_a_launcher(self):
         launcher = "for i in 0 1 2; do RANK=$i WORLD_SIZE=3 \"$@\" & done; wait"
-        with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
-            done = run(PLUMB, "r%r.plumb", ["/bin/sh", "-c", launcher, "sh", *engine("plain")], CLEAN, timeout=HANG, cwd=folder)
+        with tempfile.TemporaryDirectory(dir=FOLDER) as folder, tempfile.TemporaryDirectory() as met:
+            command = ["/bin/sh", "-c", launcher, "sh", *engine("plain", f"meet=3:{met}")]
+            done = run(PLUMB, "r%r.plumb", command, CLEAN, timeout=HANG, cwd=folder)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(sorted(os.listdir(folder)), ["r0.plumb", "r1.plumb", "r2.plumb"])
             self.assertIn("\n3 of 3 ranks · 0 collectives matched · one clock, exact\n", done.stderr)

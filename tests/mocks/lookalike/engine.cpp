@@ -8,6 +8,8 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -37,7 +39,8 @@ constexpr const char* usage =
     "  eval | abort=STEP:NODES | stop=NODES  callbacks of the engine's own: looks at nodes; stops a step after so many nodes;\n"
     "                    never stops, counts\n"
     "  fork=STEP exec=STEP kill=STEP reload=STEP  at that step: both go on; starts again without this word; dies by SIGKILL;\n"
-    "                    closes the backends, opens them again, starts again\n";
+    "                    closes the backends, opens them again, starts again\n"
+    "  meet=N:DIR        the last step waits until so many engines are at theirs: each makes a file there\n";
 
 std::map<std::string, std::string> words;
 int number(const char* word, int otherwise) {
@@ -204,6 +207,18 @@ llama_model* load() {
     return model;
 }
 
+void meet() {
+    const std::string text = words["meet"];
+    const std::filesystem::path folder = text.substr(text.find(':') + 1);
+    std::ofstream(folder / std::to_string(getpid()));
+    const auto there = [&folder] {
+        return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
+    };
+    while (there() < std::atoi(text.c_str())) {
+        usleep(1000);
+    }
+}
+
 void run(llama_model* model, int index, char** arguments) {
     const char* who = "";
     pid_t child = 0;
@@ -232,6 +247,9 @@ void run(llama_model* model, int index, char** arguments) {
             CALL(ggml_backend_unload)(CALL(ggml_backend_reg_by_name)("CPU"));
             model = load();
             conversation = std::make_unique<Conversation>(model, index);
+        }
+        if (words.contains("meet") && at == number("steps", 12)) {
+            meet();
         }
         conversation->step(at);
     }
