@@ -222,7 +222,9 @@ class PLUMB_API Recorder {
         }
     }
 
-    static constexpr std::uint32_t begun_off = ~std::uint32_t{0}; // Token::track of a token begun while off
+    // Token::track of a token begun while off, and on a thread that could not record, which is counted there.
+    static constexpr std::uint32_t begun_off = ~std::uint32_t{0};
+    static constexpr std::uint32_t begun_without_ring = begun_off - 1;
 
     void begin_token(Token& token, Name name, bool has_work, const Work& work) noexcept;
     void end_token(Token& token) noexcept;

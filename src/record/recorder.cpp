@@ -163,9 +163,10 @@ detail::ThreadRecorder* Recorder::attach_thread() noexcept {
 
 void Recorder::begin_token(Token& token, Name name, bool has_work, const Work& work) noexcept {
     const std::uint32_t now_mode = mode();
-    detail::ThreadRecorder* pen = (now_mode & detail::mode_on) != 0 ? thread() : nullptr;
+    const bool on = (now_mode & detail::mode_on) != 0;
+    detail::ThreadRecorder* pen = on ? thread() : nullptr;
     if (pen == nullptr) {
-        token.track = begun_off;
+        token.track = on ? begun_without_ring : begun_off;
         return;
     }
     token.bits = pack(RecordKind::span, name.id) | (has_work ? flag_work : 0);
@@ -178,6 +179,10 @@ void Recorder::begin_token(Token& token, Name name, bool has_work, const Work& w
 void Recorder::end_token(Token& token) noexcept {
     const std::uint64_t now = stamp();
     const std::uint32_t now_mode = mode();
+    if (token.track == begun_without_ring) {
+        token.track = 0;
+        return;
+    }
     detail::ThreadRecorder* pen = thread();
     std::uint64_t bits = token.bits;
     token.bits = 0;

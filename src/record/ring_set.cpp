@@ -25,6 +25,8 @@ constexpr std::size_t file_head = detail::ring_page + base::ring_names_bytes;
 constexpr std::size_t enough_retired = 8;
 /// With so many of them, and as many again as threads lived at once, a new thread gets none.
 constexpr std::size_t most_retired = 128;
+// Records lost for want of a ring between two looks for one.
+constexpr std::uint64_t asked_again = 1024;
 
 std::uint64_t records_for(std::uint64_t bytes) {
     std::uint64_t capacity = 64;
@@ -214,8 +216,13 @@ std::shared_ptr<Ring> RingSet::find_ring() {
 }
 
 detail::ThreadRecorder* RingSet::attach(Recorder& recorder) noexcept {
+    if (none_left_.load(std::memory_order_relaxed) &&
+        drops_without_ring.load(std::memory_order_relaxed) % asked_again != 0) {
+        return nullptr;
+    }
     const std::lock_guard<std::mutex> lock(mutex_);
     std::shared_ptr<Ring> ring = find_ring();
+    none_left_.store(ring == nullptr, std::memory_order_relaxed);
     if (ring == nullptr) {
         return nullptr;
     }
@@ -272,6 +279,7 @@ std::map<std::uint32_t, std::uint64_t> RingSet::heads() const {
 void RingSet::release(Ring& ring) noexcept {
     const std::lock_guard<std::mutex> lock(mutex_);
     ring.header().state.store(static_cast<std::uint32_t>(detail::RingState::free), std::memory_order_release);
+    none_left_.store(false, std::memory_order_relaxed);
 }
 
 std::string RingSet::file_path() const {

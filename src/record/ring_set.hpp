@@ -3,7 +3,8 @@
 // that fails. Threads attach once and get a ring of their own; a ring of an ended thread is reused once it is drained.
 // Ownership: a ring is kept by the set and by its thread, whoever lets go last unmaps it: a profiler may be destroyed
 // while a thread that recorded still runs.
-// Thread rule: attach() from any thread (takes a lock, once per thread); rings(), release() from the drain thread.
+// Thread rule: attach() from any thread (takes a lock, once per thread that gets a ring); rings(), release() from the drain
+// thread.
 #pragma once
 
 #include <atomic>
@@ -69,7 +70,8 @@ class RingSet {
     RingSet(const RingSet&) = delete;
     RingSet& operator=(const RingSet&) = delete;
 
-    /// Null when no memory can be had, or too many ended threads wait to be drained; counted by drops_without_ring.
+    /// Null when no memory can be had, or too many ended threads wait to be drained; counted by drops_without_ring. A thread
+    /// asks again with each record: only where a ring was released since, and now and then, is there more than a look.
     detail::ThreadRecorder* attach(Recorder& recorder) noexcept;
     /// The rings, when there are more than at `version`.
     bool rings(std::uint64_t& version, std::vector<std::shared_ptr<Ring>>& out) const;
@@ -120,6 +122,7 @@ class RingSet {
     std::uint64_t version_ = 0;
     std::size_t most_live_ = 0; // threads at once
     std::atomic<bool> crowded_{false};
+    std::atomic<bool> none_left_{false};       // the last thread that asked got no ring, and none was released since
     std::atomic<std::uint32_t> next_track_{1}; // 0 is nobody's track, so that it cannot be mistaken for "unset"
     int file_ = -1;
     detail::RingFileHeader* file_header_ = nullptr; // one mapping with the names

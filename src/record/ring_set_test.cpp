@@ -146,6 +146,33 @@ TEST(Ring, of_ended_threads_are_bounded_while_nobody_drains_them) {
     EXPECT_FALSE(recorder.rings().take_crowded());
 }
 
+TEST(Ring, a_thread_without_one_looks_for_it_now_and_then_and_when_one_is_released) {
+    TestRecorder recorder(TestOptions{false, 4096, {}, {}});
+    for (int i = 0; i < 200; ++i) {
+        std::thread([&] { recorder.record(norm, 1); }).join();
+    }
+    ASSERT_GT(recorder.rings().drops_without_ring.load(), 0u);
+    std::thread([&] {
+        (void)recorder.rings().take_crowded();
+        const std::uint64_t before = recorder.rings().drops_without_ring.load();
+        for (int i = 0; i < 500; ++i) {
+            recorder.record(norm, 2);
+        }
+        EXPECT_FALSE(recorder.rings().take_crowded()) << "it took the lock";
+        for (int i = 0; i < 1000; ++i) {
+            recorder.record(norm, 2);
+        }
+        EXPECT_TRUE(recorder.rings().take_crowded());
+        EXPECT_EQ(recorder.rings().drops_without_ring.load(), before + 1500);
+        Token token = recorder.begin(norm);
+        recorder.end(token);
+        EXPECT_EQ(recorder.rings().drops_without_ring.load(), before + 1501) << "a span is one record";
+        (void)recorder.take();
+        recorder.record(norm, 3);
+    }).join();
+    EXPECT_EQ(recorder.take(), Words{"label 1=3"});
+}
+
 TEST(Ring, as_many_threads_as_lived_at_once_may_end_and_begin_again_at_once) {
     TestRecorder recorder(TestOptions{false, 4096, {}, {}});
     constexpr int threads = 200;
