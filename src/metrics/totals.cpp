@@ -17,7 +17,6 @@ constexpr std::size_t longest_label = 128;       // bytes
 constexpr std::uint64_t patience = 3;            // seconds, for the begin of a step
 // Of the series with a brick so many are kept for "other": one a phase and source.
 constexpr std::size_t kept_for_other = 12;
-constexpr double least_ns_per_tick = 0.0001, most_ns_per_tick = 10; // as a reader of recordings has it
 // A pair is off by its bracket at most: then the rate is off by less than one in so many.
 constexpr double least_precision = 1000;
 
@@ -140,7 +139,8 @@ void Totals::add(const recording::ClockPair& pair) {
     const auto ticks = static_cast<double>(pair.ticks - clock.first.ticks);
     const double rate = static_cast<double>(pair.monotonic_ns - clock.first.monotonic_ns) / ticks;
     const auto uncertain = static_cast<double>(pair.uncertainty_ticks + clock.first.uncertainty_ticks);
-    if (rate >= least_ns_per_tick && rate <= most_ns_per_tick && ticks >= uncertain * least_precision) {
+    if (rate >= recording::shortest_tick_ns && rate <= recording::longest_tick_ns &&
+        ticks >= uncertain * least_precision) {
         clock.ns_per_tick = rate;
         for (Stream& stream : streams_) {
             if (stream.clock == pair.clock) {

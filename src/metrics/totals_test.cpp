@@ -75,6 +75,14 @@ TEST_F(TotalsTest, scopes_laps_and_spans_add_up_by_brick_and_phase) {
     EXPECT_EQ(found[brick("calls", "rms_norm", "decode")], 2);
 }
 
+TEST_F(TotalsTest, a_clock_of_24_mhz_has_times_as_one_of_3_ghz) {
+    track(2, "cpu_cntvct", 4);
+    pair(4, 1000, 0);
+    pair(4, 24'001'000, 1'000'000'000);
+    write(2, {scope(norm, 24)});
+    EXPECT_NEAR(series()[brick("seconds", "rms_norm", "none", "cpu_cntvct")], 1e-6, 1e-12);
+}
+
 TEST_F(TotalsTest, steps_fall_into_buckets_by_their_time) {
     write(1, {step_begin(0, decode), step_end(decode, 250'000), step_begin(1, decode), step_end(decode, 500'000),
               step_begin(2, decode), step_end(decode, 500'001), step_begin(3, decode),

@@ -39,6 +39,10 @@ struct ClockPair {
     std::uint64_t uncertainty_ticks = 0; // width of the bracket the pair was read in
 };
 
+// A tick between 0.1 ps and 10 ms: every real clock, and no overflow in a fixed-point product.
+inline constexpr double shortest_tick_ns = 1e-4;
+inline constexpr double longest_tick_ns = 1e7;
+
 struct TrackInfo {
     std::uint32_t id = 0;
     TrackKind kind = TrackKind::host_thread;

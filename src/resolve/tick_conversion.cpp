@@ -10,10 +10,9 @@ namespace plumb::resolve {
 namespace {
 
 using recording::ClockPair;
+using recording::longest_tick_ns;
+using recording::shortest_tick_ns;
 
-// A tick between 0.1 ps and 10 ms: every real clock, and no overflow in the fixed-point product.
-constexpr double shortest_tick_ns = 1e-4;
-constexpr double longest_tick_ns = 1e7;
 constexpr double before_window_ns = 3600e9;
 constexpr double after_window_ns = 24 * 3600e9;
 
