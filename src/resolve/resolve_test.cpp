@@ -91,10 +91,12 @@ TEST(Resolve, F4_the_first_decode_steps_are_flagged_as_warm_up_and_prefill_is_no
 }
 
 TEST(Resolve, the_first_steps_behind_a_removed_beginning_are_no_warm_up) {
-    for (const std::uint64_t removed : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{100}}) {
+    // With and without the begin of its own track: those of ended threads are removed as a whole.
+    for (const auto& [removed, of_its_track] :
+         {std::pair{std::uint64_t{0}, false}, {1, true}, {100, true}, {100, false}}) {
         Tape source;
         source.track(1);
-        source.lose(1, removed);
+        source.lose(1, of_its_track ? removed : 0);
         source.counters_.records_removed = removed;
         for (std::uint64_t i = removed; i < removed + 4; ++i) {
             const auto t = static_cast<std::int64_t>(i) * 10'000;

@@ -70,7 +70,6 @@ class Scanner {
         TrackScan& scan = *scans_[index];
         scan.behind_removed = scan.next_sequence ? scan.behind_removed && *scan.next_sequence == batch.first_sequence
                                                  : tracks_.begins_behind_removed(batch.first_sequence);
-        removed_ = removed_ || (!scan.next_sequence && scan.behind_removed);
         lossy_ = lossy_ || (scan.next_sequence && *scan.next_sequence != batch.first_sequence);
         scan.next_sequence = batch.first_sequence + batch.count;
         const bool timed = tracks_[index].line != nullptr;
@@ -142,9 +141,10 @@ class Scanner {
     }
 
   private:
-    // Warm-up is the beginning of the run. Steps are numbered one by one, so the first number tells how many were removed.
+    // Warm-up is the beginning of the run, which max_size= or keep= may have removed, with some tracks as a whole. Steps are
+    // numbered one by one, so the first number tells how many are gone.
     [[nodiscard]] std::uint64_t warmup_steps() const {
-        return removed_ && first_id_ >= warmup_steps_ ? 0 : warmup_steps_;
+        return tracks_.records_removed() && first_id_ >= warmup_steps_ ? 0 : warmup_steps_;
     }
 
     // A scope without a cause is of an older writer only where none has one: else the record was lost.
@@ -374,7 +374,6 @@ class Scanner {
     TrackTable& tracks_;
     std::uint64_t warmup_steps_;
     std::uint64_t first_id_ = std::numeric_limits<std::uint64_t>::max(); // the least of all steps
-    bool removed_ = false; // max_size= or keep= removed the beginning of a track
     PackedSteps* packed_;
     const recording::StepRanges* only_;
     FirstSteps first_{packed_ != nullptr ? warmup_steps_ : 0};

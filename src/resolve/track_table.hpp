@@ -49,6 +49,7 @@ class TrackTable {
     void set_tells_launches(bool tells) noexcept { tells_launches_ = tells; }
 
     /// A track whose first record has this number begins behind records that max_size= or keep= removed: what they cut was old.
+    [[nodiscard]] bool records_removed() const { return records_removed_; } // by a limit, from the beginning on
     [[nodiscard]] bool begins_behind_removed(std::uint64_t sequence) const { return records_removed_ && sequence != 0; }
 
     /// The clock of the host tracks, or why it has no line.
