@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "fingerprint/definition.hpp"
@@ -32,15 +33,26 @@ class Occurrences {
     /// Steps that may run at once: the places of the one not seen for longest are forgotten when another begins.
     static constexpr std::size_t steps_at_once = 16;
 
+    /// Places outside any step that are known at least: one that so many others came after may begin at 0 again.
+    static constexpr std::size_t most_outside = 32768;
+
     /// How often the place was seen before.
     std::uint32_t next(const CheckKey& key) {
-        Step& step = key.step_plus_one == 0 ? outside_ : step_of(key.step_plus_one);
-        Slot* slot = find(step, key);
-        if (slot->seen == 0 && ++step.used * 2 > step.slots.size()) {
-            grow(step);
-            slot = find(step, key);
+        const bool outside = key.step_plus_one == 0;
+        if (outside && outside_.used == most_outside) {
+            std::swap(outside_, outside_before_);
+            empty(outside_);
         }
-        slot->key = key;
+        Step& step = outside ? outside_ : step_of(key.step_plus_one);
+        Slot* slot = find(step, key);
+        if (slot->seen == 0) {
+            if (++step.used * 2 > step.slots.size()) {
+                grow(step);
+                slot = find(step, key);
+            }
+            slot->key = key;
+            slot->seen = outside ? find(outside_before_, key)->seen : 0;
+        }
         return slot->seen++;
     }
 
@@ -72,13 +84,17 @@ class Occurrences {
                 }
             }
             if (last_->step_plus_one != step_plus_one) {
-                last_->slots.assign(std::max(last_->slots.size(), fewest_slots), Slot{});
+                empty(*last_);
                 last_->step_plus_one = step_plus_one;
-                last_->used = 0;
             }
         }
         last_->last_asked = asked_;
         return *last_;
+    }
+
+    static void empty(Step& step) {
+        step.slots.assign(std::max(step.slots.size(), fewest_slots), Slot{});
+        step.used = 0;
     }
 
     [[nodiscard]] static Slot* find(Step& step, const CheckKey& key) noexcept {
@@ -102,6 +118,7 @@ class Occurrences {
     }
 
     Step outside_{0, 0, 0, std::vector<Slot>(fewest_slots)};
+    Step outside_before_{0, 0, 0, std::vector<Slot>(fewest_slots)};
     std::array<Step, steps_at_once> steps_;
     Step* last_ = &steps_[0];
     std::uint64_t asked_ = 0;

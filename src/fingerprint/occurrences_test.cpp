@@ -36,5 +36,19 @@ TEST(Occurrences, outside_of_steps_go_on_for_ever) {
     }
 }
 
+TEST(Occurrences, outside_of_steps_a_place_is_forgotten_only_behind_many_others) {
+    Occurrences occurrences;
+    const CheckKey once{0, 0, 1, 7}, often{0, 0, 2, 7};
+    EXPECT_EQ(occurrences.next(once), 0u);
+    std::uint32_t seen = 0;
+    for (std::uint32_t other = 1; other <= 3 * Occurrences::most_outside; ++other) {
+        EXPECT_EQ(occurrences.next({0, other, 0, 7}), 0u);
+        if (other % 1000 == 0) {
+            EXPECT_EQ(occurrences.next(often), seen++);
+        }
+    }
+    EXPECT_EQ(occurrences.next(once), 0u) << "memory has no bound";
+}
+
 } // namespace
 } // namespace plumb::fingerprint
