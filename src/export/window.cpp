@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "recording/step_ranges.hpp"
 #include "resolve/step_table.hpp"
@@ -196,17 +197,18 @@ Result<std::optional<StepRanges>> thinned(const recording::RecordedRun& run, std
     if (all <= most || slices.empty()) {
         return std::optional<StepRanges>();
     }
+    const std::vector<std::pair<std::uint64_t, std::uint64_t>> in_order(slices.begin(), slices.end());
     for (std::uint64_t every = all / most + 1;; ++every) {
-        StepRanges chosen;
-        std::uint64_t kept = 0, steps = 0, index = 0;
-        for (const auto& [step, count] : slices) {
-            if (index++ % every == 0) {
-                chosen.add(step, step);
-                kept += count;
-                ++steps;
-            }
+        std::uint64_t kept = 0, steps = 0;
+        for (std::size_t i = 0; i < in_order.size(); i += every) {
+            kept += in_order[i].second;
+            ++steps;
         }
         if (kept <= most || steps == 1) {
+            StepRanges chosen;
+            for (std::size_t i = 0; i < in_order.size(); i += every) {
+                chosen.add(in_order[i].first, in_order[i].first);
+            }
             said = "one step in " + std::to_string(every) + " is here, " + std::to_string(steps) + " of " +
                    std::to_string(slices.size()) + ", since all would be " + std::to_string(all) +
                    " slices and viewers are slow beyond " + std::to_string(most) + ": choose others with --steps";
