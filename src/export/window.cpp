@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -67,11 +68,12 @@ class Filter {
   private:
     template <class T>
     [[nodiscard]] std::span<const T> kept(std::span<const T> all, std::vector<T>& room) const {
-        if (std::all_of(all.begin(), all.end(), window_)) { // as for most of a stretch of steps
+        const auto inside = std::cref(window_); // algorithms copy what they ask, and it may name many steps
+        if (std::all_of(all.begin(), all.end(), inside)) { // as for most of a stretch of steps
             return all;
         }
         room.clear();
-        std::copy_if(all.begin(), all.end(), std::back_inserter(room), window_);
+        std::copy_if(all.begin(), all.end(), std::back_inserter(room), inside);
         return room;
     }
 
