@@ -451,6 +451,13 @@ TEST(ImportAnomalies, a_quote_too_many_on_one_long_line_costs_its_own_event_alon
     EXPECT_EQ(made.read.ops.size(), 3U);
 }
 
+TEST(ImportAnomalies, an_object_among_the_arguments_hides_none_of_those_behind_it) {
+    const std::string nested = R"("x": {"correlation": 9, "y": [{}]}, "correlation": 1)";
+    const Imported made = import_text(events({launch("1", "2", "1"), kernel("10", "5", nested)}));
+    ASSERT_EQ(made.read.ops.size(), 1U);
+    EXPECT_TRUE(made.read.ops[0].launched);
+}
+
 TEST(ImportAnomalies, control_characters_and_broken_utf8_in_names_are_mended) {
     std::string odd = kernel("12", "1");
     odd.replace(odd.find("\"k\""), 3, "\"k\x01\xff\"");

@@ -155,7 +155,7 @@ class EventReader {
         return true;
     }
     bool start_object(std::size_t) {
-        in_args_ = depth_ == 1 && key_ == Key::args;
+        in_args_ = depth_ == 1 ? key_ == Key::args : in_args_; // what lies deeper ends inside them
         return nest();
     }
     bool end_object() { return leave(); }
