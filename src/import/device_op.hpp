@@ -56,6 +56,7 @@ struct Stream {
     std::uint64_t id = 0; // as the tool numbers it
     std::uint32_t device = 0;
     std::uint16_t process = 0;
+    std::uint32_t namesakes = 0; // streams before it of the same process, device and id
 };
 
 struct Thread {

@@ -161,6 +161,26 @@ TEST(Import, processes_become_recordings_of_their_own_though_they_share_ids) {
     EXPECT_NE(note_with(made[0], "another process"), "");
 }
 
+TEST(Import, streams_of_two_contexts_that_share_a_number_are_two) {
+    const TraceFolder folder;
+    PlannedTrace planned;
+    for (const auto& [begin, end] : {std::pair{1'000, 10'001'000}, {2'001'000, 3'001'000}}) {
+        PlannedOp& op = planned.ops.emplace_back();
+        op.name = "k";
+        op.start = begin;
+        op.end = end;
+    }
+    save_nsys(planned, folder / "trace");
+    change_database(folder / "trace", {"ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN contextId INTEGER",
+                                       "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET contextId = (start > 1000) + 1"});
+    const ImportedRun made = import_file(folder / "trace", folder / "run.plumb").at(0);
+    const ReadBack read = read_back(made.recording);
+    ASSERT_EQ(read.ops.size(), 2U);
+    EXPECT_EQ(std::tie(read.ops[0].track, read.ops[0].end), std::tuple("gpu:0 stream 7", 10'000'000));
+    EXPECT_EQ(std::tie(read.ops[1].track, read.ops[1].end), std::tuple("gpu:0 stream 7 (2)", 3'000'000));
+    EXPECT_EQ(note_with(made, "same stream"), "");
+}
+
 TEST(Import, several_files_and_folders_become_numbered_recordings) {
     const TraceFolder folder;
     std::filesystem::create_directory(folder / "ranks");

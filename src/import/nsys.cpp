@@ -108,8 +108,8 @@ class NsysReader {
                            : file_.has(table, "demangledName") ? "demangledName"
                                                                : "shortName";
         to_.expect(file_.likely_rows(table));
-        std::vector<std::string> columns = {"start",         "end",       "deviceId", "streamId",
-                                            "correlationId", "globalPid", name,       "graphNodeId"};
+        std::vector<std::string> columns = {"start",     "end", "deviceId",    "streamId", "correlationId",
+                                            "globalPid", name,  "graphNodeId", "contextId"};
         if (kind == DeviceOpKind::graph) {
             columns.emplace_back("graphId");
         }
@@ -135,11 +135,12 @@ class NsysReader {
             op.graph = static_cast<std::uint32_t>(node >> 32);
             op.node = node & 0xffffffff;
         } else if (kind == DeviceOpKind::graph) {
-            op.graph = static_cast<std::uint32_t>(row.number(8));
+            op.graph = static_cast<std::uint32_t>(row.number(9));
             ++graphs_;
         }
         to_.add(op, static_cast<std::uint64_t>(row.number(2)), static_cast<std::uint64_t>(row.number(3)),
-                static_cast<std::uint64_t>(row.number(5)) >> pid_shift & pid_mask);
+                static_cast<std::uint64_t>(row.number(5)) >> pid_shift & pid_mask,
+                static_cast<std::uint64_t>(row.number(8))); // each context numbers its own streams
     }
 
     void host_ops() {

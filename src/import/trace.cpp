@@ -266,17 +266,18 @@ std::uint16_t TraceBuilder::process(std::uint64_t id) {
     return processes_.try_emplace(id, static_cast<std::uint16_t>(processes_.size())).first->second;
 }
 
-std::uint32_t TraceBuilder::stream(std::uint64_t device, std::uint64_t stream, std::uint64_t of) {
-    if (!streams_.empty() && last_stream_->first == std::tie(of, device, stream)) {
+std::uint32_t TraceBuilder::stream(std::uint64_t device, std::uint64_t stream, std::uint64_t of,
+                                   std::uint64_t numbering) {
+    const std::array<std::uint64_t, 4> key = {of, device, stream, numbering};
+    if (!streams_.empty() && last_stream_->first == key) {
         return last_stream_->second;
     }
-    if (streams_.size() == most_queues && !streams_.contains({of, device, stream})) {
+    if (streams_.size() == most_queues && !streams_.contains(key)) {
         return most_queues - 1;
     }
-    const auto [found, is_new] =
-        streams_.try_emplace({of, device, stream}, static_cast<std::uint32_t>(streams_.size()));
+    const auto [found, is_new] = streams_.try_emplace(key, static_cast<std::uint32_t>(streams_.size()));
     if (is_new) {
-        trace_.streams.push_back({stream, static_cast<std::uint32_t>(device), process(of)});
+        trace_.streams.push_back({stream, static_cast<std::uint32_t>(device), process(of), 0});
         latest_.emplace_back().fill(std::numeric_limits<std::int64_t>::min());
     }
     last_stream_ = found;
@@ -314,9 +315,10 @@ bool TraceBuilder::acceptable(const HostOp& op) {
     return op.end_ns >= op.start_ns && op.start_ns >= -absurd_ns && op.duration_ns() <= absurd_ns;
 }
 
-void TraceBuilder::put(const DeviceOp& raw, std::uint64_t device, std::uint64_t stream_id, std::uint64_t process_id) {
+void TraceBuilder::put(const DeviceOp& raw, std::uint64_t device, std::uint64_t stream_id, std::uint64_t process_id,
+                       std::uint64_t numbering) {
     DeviceOp& op = trace_.ops.emplace_back(raw);
-    op.stream = stream(device, stream_id, process_id);
+    op.stream = stream(device, stream_id, process_id, numbering);
     op.process = trace_.streams[op.stream].process;
     std::int64_t& latest = latest_[op.stream][static_cast<std::size_t>(op.kind)];
     trace_.counts[static_cast<std::size_t>(Anomaly::unsorted)] += op.start_ns < latest ? 1 : 0;
@@ -333,9 +335,10 @@ void TraceBuilder::put(const HostOp& raw, std::uint64_t thread_id, std::uint64_t
     last_ = std::max(last_, op.start_ns);
 }
 
-void TraceBuilder::add(const DeviceOp& op, std::uint64_t device, std::uint64_t stream_id, std::uint64_t process_id) {
+void TraceBuilder::add(const DeviceOp& op, std::uint64_t device, std::uint64_t stream_id, std::uint64_t process_id,
+                       std::uint64_t numbering) {
     if (acceptable(op)) {
-        put(op, device, stream_id, process_id);
+        put(op, device, stream_id, process_id, numbering);
     }
 }
 
@@ -351,7 +354,7 @@ void TraceBuilder::add(std::vector<RawDeviceOp>& ops, std::vector<RawHostOp>& ho
             raw.op.name = raw.name.empty() ? raw.op.name : trace_.names.intern(raw.name);
             raw.op.module = raw.module.empty() ? no_name : trace_.names.intern(raw.module);
             raw.op.group = raw.group.empty() ? no_name : trace_.names.intern(raw.group);
-            put(raw.op, raw.device, raw.stream, raw.process);
+            put(raw.op, raw.device, raw.stream, raw.process, raw.numbering);
         }
     }
     for (RawHostOp& raw : host) {
@@ -378,6 +381,13 @@ Trace TraceBuilder::finish() {
     for (std::size_t i = 0; i < streams.size(); ++i) {
         moved_streams[streams[i]] = trace.streams[i];
         moved_streams[streams[i]].process = processes[trace.streams[i].process];
+    }
+    for (std::size_t i = 1; i < moved_streams.size(); ++i) {
+        const Stream& before = moved_streams[i - 1];
+        Stream& stream = moved_streams[i];
+        const bool same =
+            std::tie(stream.id, stream.device, stream.process) == std::tie(before.id, before.device, before.process);
+        stream.namesakes = same ? before.namesakes + 1 : 0;
     }
     trace.streams = std::move(moved_streams);
     std::vector<Thread> moved_threads(threads.size());

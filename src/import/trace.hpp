@@ -95,6 +95,7 @@ struct RawDeviceOp {
     std::string name; // empty: op.name is what intern() gave
     std::string module, group;
     std::uint64_t device = 0, stream = 0, process = 0;
+    std::uint64_t numbering = 0; // of streams: the same number in another one is another stream
 };
 struct RawHostOp {
     HostOp op;
@@ -109,7 +110,8 @@ class TraceBuilder {
     /// Takes them.
     void add(std::vector<RawDeviceOp>& ops, std::vector<RawHostOp>& host);
     /// With names that intern() gave; streams and processes are the tool's own.
-    void add(const DeviceOp& op, std::uint64_t device, std::uint64_t stream, std::uint64_t process);
+    void add(const DeviceOp& op, std::uint64_t device, std::uint64_t stream, std::uint64_t process,
+             std::uint64_t numbering = 0);
     void add(const HostOp& op, std::uint64_t thread, std::uint64_t process);
     void expect(std::uint64_t ops) { trace_.ops.reserve(trace_.ops.size() + ops); }
     void count(Anomaly anomaly, std::uint64_t times = 1);
@@ -117,16 +119,17 @@ class TraceBuilder {
     Trace finish();
 
   private:
-    std::uint32_t stream(std::uint64_t device, std::uint64_t stream, std::uint64_t process);
+    std::uint32_t stream(std::uint64_t device, std::uint64_t stream, std::uint64_t process, std::uint64_t numbering);
     std::uint32_t thread(std::uint64_t thread, std::uint64_t process);
     std::uint16_t process(std::uint64_t id);
     bool acceptable(const DeviceOp& op);
     static bool acceptable(const HostOp& op);
-    void put(const DeviceOp& op, std::uint64_t device, std::uint64_t stream, std::uint64_t process);
+    void put(const DeviceOp& op, std::uint64_t device, std::uint64_t stream, std::uint64_t process,
+             std::uint64_t numbering);
     void put(const HostOp& op, std::uint64_t thread, std::uint64_t process);
 
     Trace trace_;
-    std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>, std::uint32_t> streams_;
+    std::map<std::array<std::uint64_t, 4>, std::uint32_t> streams_; // by process, device, stream, numbering
     decltype(streams_)::const_iterator last_stream_; // most operations are of the stream of the one before
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> threads_;
     std::map<std::uint64_t, std::uint16_t> processes_;

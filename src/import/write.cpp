@@ -316,7 +316,8 @@ class ImportedWriter {
             info.id = found->second.id;
             info.kind = recording::TrackKind::device_queue;
             info.clock = clocks_[about.device];
-            info.name = device_word(about.device) + " stream " + std::to_string(about.id);
+            info.name = device_word(about.device) + " stream " + std::to_string(about.id) +
+                        (about.namesakes == 0 ? "" : " (" + std::to_string(about.namesakes + 1) + ")");
             info.source = source_;
             then(writer_->add_track(info));
         }
