@@ -321,6 +321,34 @@ TEST(Import, what_the_name_of_a_step_says_is_not_overruled) {
     EXPECT_EQ(silent.prefill_tokens, 64U);
 }
 
+/// Elements of rocprofv3: each a process with a kernel of 10 ms on queue 1, and a copy in it on HIP stream 1.
+std::string rocprof_process(int pid, const std::string& name, const std::string& more_of_kernel = {}) {
+    return R"({"metadata": {"pid": )" + std::to_string(pid) +
+           R"(}, "agents": [{"id": {"handle": 9}, "type": 2}], "kernel_symbols": [{"kernel_id": 1, "kernel_name": ")" +
+           name + R"("}], "buffer_records": {"kernel_dispatch": [{"correlation_id": {"internal": 1}, )" +
+           R"("start_timestamp": 1000, "end_timestamp": 10001000, "dispatch_info": {"agent_id": {"handle": 9}, )" +
+           R"("queue_id": {"handle": 1}, "kernel_id": 1})" + more_of_kernel +
+           R"(}], "memory_copy": [{"correlation_id": {"internal": 2}, "start_timestamp": 2001000, )" +
+           R"("end_timestamp": 3001000, "operation": 2, "dst_agent_id": {"handle": 9}, "stream_id": {"handle": 1}}]}})";
+}
+
+TEST(Import, queues_of_kernels_and_streams_of_copies_that_share_a_number_are_two) {
+    for (const auto& [stream, kernels, copies] :
+         {std::tuple("", "gpu:0 stream 1", "gpu:0 stream 1 (2)"),
+          std::tuple(R"(, "stream_id": {"handle": 0})", "gpu:0 stream 1", "gpu:0 stream 1 (2)"),
+          std::tuple(R"(, "stream_id": {"handle": 2})", "gpu:0 stream 2", "gpu:0 stream 1")}) {
+        SCOPED_TRACE(stream);
+        const TraceFolder folder;
+        save(folder / "trace", "{\"rocprofiler-sdk-tool\": [" + rocprof_process(7, "k", stream) + "]}");
+        const ImportedRun made = import_file(folder / "trace", folder / "run.plumb").at(0);
+        const ReadBack read = read_back(made.recording);
+        ASSERT_EQ(read.ops.size(), 2U);
+        EXPECT_EQ(std::tie(read.ops[0].track, read.ops[0].end), std::tuple(kernels, 10'000'000));
+        EXPECT_EQ(std::tie(read.ops[1].track, read.ops[1].end), std::tuple(copies, 3'000'000));
+        EXPECT_EQ(note_with(made, "same stream"), "");
+    }
+}
+
 // ---- what traces have that they should not
 
 /// A kernel of the planned form, with these texts as numbers.

@@ -399,10 +399,12 @@ std::string as_rocprofv3(const PlannedTrace& trace) {
                                  "}, \"start_timestamp\": " + text(op.start) + ", \"end_timestamp\": " + text(op.end);
         if (op.kind == DeviceOpKind::kernel) {
             const std::size_t id = kernels.try_emplace(op.name, kernels.size() + 1).first->second;
-            dispatches += (dispatches.empty() ? "{" : ", {") + when +
-                          ", \"dispatch_info\": {\"agent_id\": {\"handle\": " + text(900 + op.device) +
-                          "}, \"queue_id\": {\"handle\": " + text(op.stream) + "}, \"kernel_id\": " + text(id) +
-                          ", \"grid_size\": {\"x\": 2, \"y\": 3, \"z\": 4}}}";
+            dispatches +=
+                (dispatches.empty() ? "{" : ", {") + when +
+                ", \"dispatch_info\": {\"agent_id\": {\"handle\": " + text(900 + op.device) +
+                "}, \"queue_id\": {\"handle\": " + text(op.stream + 6) + "}, \"kernel_id\": " + text(id) +
+                ", \"grid_size\": {\"x\": 2, \"y\": 3, \"z\": 4}}, \"stream_id\": {\"handle\": " + text(op.stream) +
+                "}}";
         } else {
             copies += (copies.empty() ? "{" : ", {") + when + ", \"operation\": 2, \"bytes\": " + text(op.bytes) +
                       ", \"dst_agent_id\": {\"handle\": " + text(900 + op.device) +

@@ -56,7 +56,7 @@ struct ListElements {
 };
 
 struct RocprofBatch {
-    std::vector<RawDeviceOp> ops; // name: the kernel's id
+    std::vector<RawDeviceOp> ops; // name: the kernel's id; numbering: the HIP stream, or no_id
     std::vector<RawHostOp> host;  // name: kind << 16 | operation
     std::vector<std::pair<std::uint64_t, std::string>> symbols;
     std::uint64_t damaged = 0, no_time = 0;
@@ -82,6 +82,7 @@ void add_dispatch(const Json& record, RocprofBatch& to) {
     raw.op.name = static_cast<std::uint32_t>(number(record, {"dispatch_info", "kernel_id"}).value_or(0));
     raw.device = number(record, {"dispatch_info", "agent_id", "handle"}).value_or(0);
     raw.stream = number(record, {"dispatch_info", "queue_id", "handle"}).value_or(0);
+    raw.numbering = number(record, {"stream_id", "handle"}).value_or(no_id);
     to.ops.push_back(std::move(raw));
 }
 
@@ -187,11 +188,15 @@ class RocprofReader {
 
     void finish() {
         const std::uint32_t unnamed = to_.intern("unnamed");
+        const bool queues = by_queues();
         for (RawDeviceOp& raw : ops_) {
-            if (raw.op.kind == DeviceOpKind::kernel) {
+            const bool kernel = raw.op.kind == DeviceOpKind::kernel;
+            if (kernel) {
                 const auto found = symbols_.find(raw.op.name);
                 raw.op.name = found == symbols_.end() ? unnamed : found->second;
+                raw.stream = queues ? raw.stream : raw.numbering;
             }
+            raw.numbering = kernel && queues ? 0 : 1; // of HSA queues, or of HIP streams
             const auto agent = agents_.find(raw.device);
             raw.device = agent == agents_.end() ? raw.device : agent->second;
             raw.process = pid_;
@@ -205,6 +210,19 @@ class RocprofReader {
     }
 
   private:
+    /// Whether streams of kernels are the queues they ran on: older tools tell no HIP stream, and a tool that does not look writes 0.
+    [[nodiscard]] bool by_queues() const {
+        bool all = true;
+        bool any = false;
+        for (const RawDeviceOp& raw : ops_) {
+            if (raw.op.kind == DeviceOpKind::kernel) {
+                all = all && raw.numbering != no_id;
+                any = any || raw.numbering != 0;
+            }
+        }
+        return !all || !any;
+    }
+
     TraceBuilder& to_;
     std::vector<RawDeviceOp> ops_;
     std::vector<RawHostOp> host_;
