@@ -2,7 +2,6 @@
 #include "import/device_lanes.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 #include "import/decimal.hpp"
 
@@ -16,11 +15,6 @@ std::optional<std::uint64_t> number_behind(std::string_view text, std::string_vi
     }
     text.remove_prefix(head.size());
     return whole_number(text.substr(0, std::min(text.find_first_not_of("0123456789"), text.size())));
-}
-
-std::optional<std::uint64_t> device_of(std::string_view name) {
-    const std::size_t at = name.find("/device:GPU:"); // a host may stand before it
-    return at == name.npos ? std::nullopt : number_behind(name.substr(at), "/device:GPU:");
 }
 
 DeviceOpKind kind_of(std::string_view name) {
@@ -64,6 +58,17 @@ void DeviceLanes::finish() {
     }
 }
 
+std::optional<DeviceLanes::Device> DeviceLanes::device_of(std::string_view name) {
+    constexpr unsigned bits_of_pid = 32; // lanes tell none
+    const std::size_t at = name.find("/device:GPU:");
+    const auto number = at == name.npos ? std::nullopt : number_behind(name.substr(at), "/device:GPU:");
+    if (!number) {
+        return std::nullopt;
+    }
+    const auto host = hosts_.try_emplace(std::string(name.substr(0, at)), hosts_.size()).first;
+    return Device{*number, host->second << bits_of_pid};
+}
+
 DeviceLanes::Known DeviceLanes::place(RawDeviceOp& op) const {
     const auto device = devices_.find(op.process);
     if (device != devices_.end() && !device->second) {
@@ -77,9 +82,10 @@ DeviceLanes::Known DeviceLanes::place(RawDeviceOp& op) const {
         return Known::not_yet;
     }
     op.op.kind = kind_of(op.name);
-    op.device = *device->second;
+    op.numbering = op.process;
+    op.device = device->second->number;
     op.stream = *queue->second;
-    op.process = 0; // lanes tell devices apart, not processes
+    op.process = device->second->process;
     return Known::queue;
 }
 

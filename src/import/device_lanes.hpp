@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chrome JSON whose events have no categories: what ran on a device is told by the names of processes and threads, as XProf
-// (TensorFlow, JAX) writes them. A process "/device:GPU:0" is a device, a thread "Stream #13(Compute)" in it a queue; its other
-// threads show the same again by operation or module. Owned by the reader of one trace; one thread.
+// (TensorFlow, JAX) writes them. A process "/device:GPU:0" is a device, of the host that its name begins with; a thread
+// "Stream #13(Compute)" in it is a queue; its other threads show the same again by operation or module. Owned by the reader of one
+// trace; one thread.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,11 +33,17 @@ class DeviceLanes {
     void finish();
 
   private:
+    struct Device {
+        std::uint64_t number = 0;
+        std::uint64_t process = 0; // of the recording: all devices of a host are of one
+    };
     enum class Known : std::uint8_t { not_yet, no_queue, queue };
+    std::optional<Device> device_of(std::string_view name);
     Known place(RawDeviceOp& op) const;
 
     TraceBuilder& to_;
-    std::map<std::uint64_t, std::optional<std::uint64_t>> devices_; // by process; none: no device
+    std::map<std::string, std::uint64_t, std::less<>> hosts_; // numbered as they come
+    std::map<std::uint64_t, std::optional<Device>> devices_;  // by process; none: no device
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::optional<std::uint64_t>> queues_;
     std::vector<RawDeviceOp> waiting_; // for a name
     bool any_ = false;

@@ -14,11 +14,13 @@ std::string ran(int process, int thread, const std::string& name, const char* be
 }
 
 struct Lanes {
-    std::vector<std::string> names = {
-        name_of("process_name", 1, -1, "/device:GPU:0"), name_of("thread_name", 1, 13, "Stream #13(Compute,MemcpyD2D)"),
-        name_of("thread_name", 1, 99, "XLA Ops"),        name_of("process_name", 2, -1, "/host:0 /device:GPU:1"),
-        name_of("thread_name", 2, 13, "Stream #13"),     name_of("process_name", 700, -1, "/host:CPU"),
-        name_of("thread_name", 700, 1, "python")};
+    std::vector<std::string> names = {name_of("process_name", 1, -1, "/host:0 /device:GPU:0"),
+                                      name_of("thread_name", 1, 13, "Stream #13(Compute,MemcpyD2D)"),
+                                      name_of("thread_name", 1, 99, "XLA Ops"),
+                                      name_of("process_name", 2, -1, "/host:0 /device:GPU:1"),
+                                      name_of("thread_name", 2, 13, "Stream #13"),
+                                      name_of("process_name", 700, -1, "/host:CPU"),
+                                      name_of("thread_name", 700, 1, "python")};
     std::vector<std::string> events = {
         ran(1, 13, "loop_add_fusion", "10.5", "2.25"), ran(1, 99, "fusion.1", "10.5", "2.25"),
         ran(2, 13, "MemcpyD2H", "11", "0.5"),          ran(700, 1, "PjitFunction(step)", "1", "50"),
@@ -58,6 +60,27 @@ TEST(DeviceLanes, are_told_by_the_names_of_processes_and_threads) {
 TEST(DeviceLanes, may_be_named_behind_what_ran_in_them) {
     const Lanes lanes;
     expect_lanes(json_of(lanes.events, lanes.names));
+}
+
+TEST(DeviceLanes, of_two_hosts_are_two_recordings) {
+    const TraceFolder folder;
+    std::vector<std::string> names;
+    for (const int process : {1, 2}) {
+        names.push_back(
+            name_of("process_name", process, -1, "/host:worker" + std::to_string(process) + "/device:GPU:0"));
+        names.push_back(name_of("thread_name", process, 13, "Stream #13(Compute)"));
+    }
+    save(folder / "trace",
+         json_of(names, {ran(1, 13, "gemm_fusion", "0", "10000"), ran(2, 13, "loop_add_fusion", "1000", "1000")}));
+    const std::vector<ImportedRun> made = import_file(folder / "trace", folder / "run.plumb");
+    ASSERT_EQ(made.size(), 2U);
+    for (const std::size_t host : {0, 1}) {
+        const ReadBack read = read_back(made[host].recording);
+        ASSERT_EQ(read.ops.size(), 1U);
+        EXPECT_EQ(read.ops[0].track, "gpu:0 stream 13");
+        EXPECT_EQ(read.ops[0].end, host == 0 ? 10'000'000 : 1'000'000);
+        EXPECT_EQ(read.facts->metadata.pid, 0U) << "no lane tells it";
+    }
 }
 
 TEST(DeviceLanes, without_names_are_none) {
