@@ -349,6 +349,23 @@ TEST(Import, queues_of_kernels_and_streams_of_copies_that_share_a_number_are_two
     }
 }
 
+TEST(Import, processes_of_one_file_of_rocprofv3_keep_their_own_kernels) {
+    const TraceFolder folder;
+    save(folder / "trace", "{\"rocprofiler-sdk-tool\": [" + rocprof_process(7, "gemm_of_the_first") + ", " +
+                               rocprof_process(8, "gemm_of_the_second") + "]}");
+    ImportOptions own_names;
+    own_names.evidence = {"annotation"};
+    const std::vector<ImportedRun> made = import_file(folder / "trace", folder / "run.plumb", own_names);
+    ASSERT_EQ(made.size(), 2U);
+    for (const std::size_t process : {0, 1}) {
+        const ReadBack read = read_back(made[process].recording);
+        EXPECT_EQ(read.facts->metadata.pid, 7 + process);
+        ASSERT_EQ(read.ops.size(), 2U);
+        EXPECT_EQ(read.ops[0].name, process == 0 ? "gemm_of_the_first" : "gemm_of_the_second");
+        EXPECT_EQ(read.ops[0].end, 10'000'000);
+    }
+}
+
 // ---- what traces have that they should not
 
 /// A kernel of the planned form, with these texts as numbers.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What rocprofv3 --output-format json writes: {"rocprofiler-sdk-tool": [{…, "buffer_records": {"kernel_dispatch": […], …}}]}.
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <unordered_map>
@@ -51,11 +52,13 @@ std::string text(const Json& from, std::initializer_list<const char*> keys) {
 }
 
 struct ListElements {
+    std::size_t part = 0;
     List list = List::none;
     JsonElements some;
 };
 
 struct RocprofBatch {
+    std::size_t part = 0;
     std::vector<RawDeviceOp> ops; // name: the kernel's id; numbering: the HIP stream, or no_id
     std::vector<RawHostOp> host;  // name: kind << 16 | operation
     std::vector<std::pair<std::uint64_t, std::string>> symbols;
@@ -115,6 +118,7 @@ void add_api(const Json& record, RocprofBatch& to) {
 
 RocprofBatch read_batch(ListElements& batch) {
     RocprofBatch found;
+    found.part = batch.part;
     for (const std::string_view element : batch.some.texts) {
         const Json record = Json::parse(element.begin(), element.end(), nullptr, false);
         if (record.is_discarded()) {
@@ -145,10 +149,10 @@ RocprofBatch read_batch(ListElements& batch) {
     return found;
 }
 
-/// Names and devices may stand behind what uses them, so that all is kept until the end.
-class RocprofReader {
+/// One process of the trace. Names and devices may stand behind what uses them, so that all is kept until the end.
+class RocprofPart {
   public:
-    explicit RocprofReader(TraceBuilder& to) : to_(to) {}
+    explicit RocprofPart(TraceBuilder& to) : to_(to) {}
 
     void take(RocprofBatch& found) {
         std::move(found.ops.begin(), found.ops.end(), std::back_inserter(ops_));
@@ -235,18 +239,28 @@ class RocprofReader {
 
 Status read_rocprofv3(Input& input, TraceBuilder& to) {
     to.facts.tool = "rocprofv3";
-    RocprofReader reader(to);
+    std::map<std::size_t, RocprofPart> parts; // by element of "rocprofiler-sdk-tool", from 1
+    const auto part = [&parts, &to](std::size_t number) -> RocprofPart& {
+        return parts.try_emplace(number, to).first->second;
+    };
     InOrder<ListElements, RocprofBatch> workers(
-        read_batch, [&reader](RocprofBatch& found) { reader.take(found); }, base::usable_cpus());
-    std::vector<std::pair<JsonPath, std::string>> values; // the reader is busy on other threads
+        read_batch, [&part](RocprofBatch& found) { part(found.part).take(found); }, base::usable_cpus());
+    struct Value {
+        std::size_t part;
+        JsonPath path;
+        std::string content;
+    };
+    std::vector<Value> values; // parts are busy on other threads
+    std::size_t at = 0;
     JsonVisitor visitor;
-    visitor.choose = [](const JsonPath& path, char opens) {
+    visitor.choose = [&at](const JsonPath& path, char opens) {
         if (path.empty()) {
             return Take::inside;
         }
         if (list_of(path) != List::none) {
             return opens == '[' ? Take::elements : Take::skip;
         }
+        at += path.size() == 1 && opens == '{' ? 1 : 0;
         const std::string& key = path.back();
         if (key == "metadata" || key == "agents" ||
             (path.size() == 3 && path[1] == "strings" && key == "buffer_records")) {
@@ -254,11 +268,11 @@ Status read_rocprofv3(Input& input, TraceBuilder& to) {
         }
         return path.size() == 1 || key == "buffer_records" || key == "strings" ? Take::inside : Take::skip;
     };
-    visitor.value = [&values](const JsonPath& path, std::string_view content) {
-        values.emplace_back(path, content);
+    visitor.value = [&values, &at](const JsonPath& path, std::string_view content) {
+        values.push_back({at, path, std::string(content)});
     };
-    visitor.elements = [&workers](const JsonPath& path, JsonElements&& some) {
-        workers.give({list_of(path), std::move(some)});
+    visitor.elements = [&workers, &at](const JsonPath& path, JsonElements&& some) {
+        workers.give({at, list_of(path), std::move(some)});
         return true;
     };
     const Result<JsonDamage> damage = walk_json(input, visitor);
@@ -266,10 +280,12 @@ Status read_rocprofv3(Input& input, TraceBuilder& to) {
     if (!damage) {
         return damage.error();
     }
-    for (const auto& [path, content] : values) {
-        reader.value(path, content);
+    for (const Value& value : values) {
+        part(value.part).value(value.path, value.content);
     }
-    reader.finish();
+    for (auto& [number, process] : parts) {
+        process.finish();
+    }
     to.count(Anomaly::damaged, damage->elements);
     to.facts.cut = damage->cut;
     return {};
