@@ -13,6 +13,8 @@ namespace {
 using Words = std::vector<std::string_view>;
 
 constexpr std::string_view module_prefix = "nn.Module: ";
+/// No model nests so many. Time and memory of each call are bounded by it, also where modules never end.
+constexpr std::size_t deepest_path = 256; // of frames, and of their words
 
 /// "model.layers.3.mlp", also behind "ffn::" and in "{'Module': 'model.layers.3.mlp', …": its words. Empty where it names no layer:
 /// then it may be anything.
@@ -65,7 +67,7 @@ class HostWalk {
             std::erase_if(frames, [&op](const ModuleFrame& frame) { return frame.end_ns < op.start_ns; });
             if (call) {
                 of_call(i, frames);
-            } else {
+            } else if (frames.size() < deepest_path) {
                 frames.push_back({op.end_ns, words,
                                   op.kind == HostOpKind::module ? LabelEvidence::stack : LabelEvidence::annotation});
             }
@@ -126,7 +128,8 @@ class ModuleFinder {
     std::uint32_t label_of(const std::vector<ModuleFrame>& frames) {
         Words path;
         for (const ModuleFrame& frame : frames) {
-            path.insert(path.end(), frame.words->begin(), frame.words->end());
+            const std::size_t room = std::min(deepest_path - path.size(), frame.words->size());
+            path.insert(path.end(), frame.words->begin(), frame.words->begin() + static_cast<std::ptrdiff_t>(room));
         }
         return label_of(path);
     }

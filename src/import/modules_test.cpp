@@ -128,6 +128,33 @@ TEST(Modules, of_two_kinds_of_layers_are_counted_as_they_come) {
     }
 }
 
+TEST(Modules, that_never_end_are_bounded) {
+    Program program;
+    constexpr int modules = 1000;
+    for (int i = 0; i < modules; ++i) {
+        program.open("nn.Module: XDecoderLayer_" + std::to_string(i), 2 * modules).launch("k");
+    }
+    const Trace trace = program.trace();
+    const ModuleLabels found = find_modules(trace, find_steps(trace));
+    EXPECT_EQ(found.labels.size(), 257U) << "none, and one for each that was opened in another";
+    EXPECT_EQ(found.of_op[100], 101U);
+    EXPECT_EQ(found.of_op[modules - 1], 256U);
+}
+
+TEST(Modules, of_more_words_than_any_model_has_are_one_label) {
+    Program program;
+    std::string path = "layers.0";
+    for (int i = 0; i < 150; ++i) {
+        path += ".a";
+    }
+    for (int i = 0; i < 10; ++i) {
+        program.open(path + std::to_string(i), 20, HostOpKind::annotation).launch("k");
+    }
+    const Trace trace = program.trace();
+    EXPECT_EQ(find_modules(trace, find_steps(trace)).labels.size(), 3U)
+        << "none, one path, and what 256 words hold of more";
+}
+
 TEST(Modules, of_labels_on_kernels_of_a_graph_are_annotations) {
     Program program;
     program.module_of_kernels("ffn::layers.0.feed_forward.w2").call("cudaGraphLaunch");
