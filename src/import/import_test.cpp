@@ -480,6 +480,13 @@ TEST(ImportAnomalies, an_end_beyond_what_ran_after_it_is_cut) {
     EXPECT_NE(note_with(made.run, "cut at its begin"), "");
 }
 
+TEST(ImportAnomalies, an_operation_that_ran_inside_another_cuts_nothing) {
+    const Imported made = import_text(events({kernel("10", "20000"), kernel("2010", "1000"), kernel("30010", "5")}));
+    ASSERT_EQ(made.read.ops.size(), 3U);
+    EXPECT_EQ(made.read.ops[0].end, 20'000'000);
+    EXPECT_EQ(note_with(made.run, "same stream"), "1 operation: began before the one before on the same stream ended");
+}
+
 TEST(ImportAnomalies, doubles_count_once_and_the_unsorted_are_sorted) {
     const Imported made = import_text(events({kernel("30", "5"), kernel("10", "5"), kernel("30", "5")}));
     EXPECT_EQ(made.read.ops.size(), 2U);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint16_t most_processes = 4096; // what is more than these counts as the last one
 constexpr std::uint32_t most_queues = 16384;
-constexpr std::int64_t least_clip_ns = 1'000'000; // programmatic overlaps last microseconds
+constexpr std::int64_t least_clip_ns = 1'000'000'000; // what runs beside others of its queue does so for less
 constexpr std::int64_t coarsest_tick_ns = 1000;
 
 auto order_of(const DeviceOp& op) {
@@ -135,7 +135,8 @@ class OpChecks {
         }
     }
 
-    /// Ends that lie beyond the whole of the next operation of a stream cannot be: tools are known to write some, seconds too late.
+    /// Ends that lie beyond the whole of the next operation of a stream, and seconds beyond its begin, cannot be: tools are known to
+    /// write some. What lies inside another for less ran at the same time, as on a queue that does not wait: it counts as an overlap.
     void check_stream(DeviceOp& op) {
         Queue& queue = queues_[op.stream];
         if (DeviceOp* last = std::exchange(queue.last, &op); last != nullptr) {

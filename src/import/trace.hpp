@@ -31,7 +31,7 @@ enum class Anomaly : std::uint8_t {
     duplicate,         // refused: the same operation again
     zero_duration,
     overlap,       // begins before the one before it on its stream ends
-    clipped,       // an end beyond operations that ran after it: cut at the begin of the next
+    clipped,       // an end seconds beyond operations that ran after it: cut at the begin of the next
     unsorted,      // stands behind a later one of its stream
     text_number,   // a number in quotes
     large_id,      // beyond 63 bits: kept as its text, interned
