@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -22,10 +23,12 @@ namespace {
 constexpr std::size_t rows_with_gain = 16; // each costs a pass over the graph
 constexpr std::size_t most_kernels = 10;
 
-std::vector<PathRow> rows_of(const ExecGraph& graph, const PathAnalysis& analysis) {
+std::vector<PathRow> rows_of(const ExecGraph& graph, const PathAnalysis& analysis,
+                             const std::set<std::uint32_t>& not_waited_for) {
     struct Collected {
         PathRow row;
         NodeId first = no_node; // of the row's nodes
+        bool unknown = false;   // some of them on a thread that something may have waited for
     };
     std::unordered_map<std::uint64_t, std::size_t> place;
     std::vector<Collected> collected;
@@ -51,6 +54,7 @@ std::vector<PathRow> rows_of(const ExecGraph& graph, const PathAnalysis& analysi
             made.row.slack_ns = slack;
         }
         PathRow& row = collected[found->second].row;
+        collected[found->second].unknown |= not_waited_for.contains(node.track);
         ++row.count;
         row.on_path += on_path[id] ? 1 : 0;
         row.total_ns += static_cast<double>(node.duration_ns);
@@ -64,7 +68,8 @@ std::vector<PathRow> rows_of(const ExecGraph& graph, const PathAnalysis& analysi
     std::vector<PathRow> rows;
     for (std::size_t i = 0; i < collected.size(); ++i) {
         PathRow& row = collected[i].row;
-        row.gain_ns = row.path_ns == 0     ? stats::measured(0)
+        row.gain_ns = collected[i].unknown ? stats::absent("nothing says what waited for its thread")
+                      : row.path_ns == 0   ? stats::measured(0)
                       : i < rows_with_gain ? stats::measured(static_cast<double>(
                                                  analysis.length_ns - graph.length_without(graph[collected[i].first])))
                                            : stats::absent("only worked out for the 16 that hold most of the path");
@@ -263,7 +268,7 @@ Result<PathReport> PathReader::take() const {
     report.notes.insert(report.notes.end(), graph.notes().begin(), graph.notes().end());
     const std::vector<std::string> missing = missing_bricks(report.graph);
     report.notes.insert(report.notes.end(), missing.begin(), missing.end());
-    report.rows = rows_of(report.graph, report.analysis);
+    report.rows = rows_of(report.graph, report.analysis, graph.not_waited_for());
     add_launches(report, graph);
     report.kernels = kernel_rows(graph);
     const KernelNames names(facts_.kernels);

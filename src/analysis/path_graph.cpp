@@ -76,6 +76,7 @@ Result<ExecGraph> PathGraph::build() {
     }
     order_tracks();
     note_waits();
+    note_threads();
     return builder_.build();
 }
 
@@ -440,7 +441,13 @@ void PathGraph::order_tracks() {
             go_on_after(track, device_end_ns_, last_on_device_);
         }
         for (const Wait& wait : track.waits) {
-            go_on_after(track, wait.time.end, wait.ended->node);
+            const Interval& ended = *wait.ended;
+            go_on_after(track, wait.time.end, ended.launched != no_node ? ended.launched : ended.node);
+        }
+    }
+    for (const auto& [id, track] : tracks_) {
+        if (!track.device && id != main_track_ && tracks_.contains(main_track_)) {
+            begin_after_step_thread(track);
         }
     }
 }

@@ -54,6 +54,8 @@ class PathGraph {
     /// Kernels recorded, graphs launched, and device scopes submitted in which no kernel was recorded.
     [[nodiscard]] std::uint64_t launches() const;
     [[nodiscard]] std::uint64_t graphs_launched() const noexcept { return graphs_launched_; }
+    /// Numbers of the threads beside the step's own of which nothing says what waited for them.
+    [[nodiscard]] std::set<std::uint32_t> not_waited_for() const;
     /// False: some replay was ordered by its edges.
     [[nodiscard]] bool ordered_by_time() const;
 
@@ -82,10 +84,10 @@ class PathGraph {
     };
     using Intervals = std::vector<Interval>;
 
-    /// A thread was off the CPU until a device had ended something.
+    /// A thread was off the CPU until a device, or another thread, had ended something.
     struct Wait {
         analysis::Interval time;
-        const Interval* ended = nullptr; // on the device
+        const Interval* ended = nullptr;
     };
 
     struct TrackData {
@@ -99,6 +101,7 @@ class PathGraph {
         std::vector<const resolve::RecordedNode*> told; // without a time of their own
         std::vector<Item> order;                        // what is in program order on it
         std::vector<Wait> waits;                        // disjoint and in order
+        bool waited_for = false;                        // by another thread, as far as anybody knows
     };
 
     /// One launch of a captured graph in the step.
@@ -156,11 +159,15 @@ class PathGraph {
     void link(Interval& submission, Interval& device);
     void measure_device_layers();
     void find_waits();
+    void find_waits_of(TrackData& track, const std::vector<Interval*>& ended);
     [[nodiscard]] static std::vector<analysis::Interval> without_waits(const TrackData& track, std::int64_t begin,
                                                                        std::int64_t end);
     void add_leaf_parts(TrackData& track, Interval& interval, NodeId parent);
     void note_waits();
     void go_on_after(TrackData& track, std::int64_t moment, NodeId ended);
+    void begin_after_step_thread(const TrackData& track);
+    [[nodiscard]] bool is_waited_for(const TrackData& track) const;
+    void note_threads();
     void find_device_end();
     void order_tracks();
 
@@ -193,6 +200,7 @@ class PathGraph {
     std::uint32_t main_track_ = 0;
     std::int64_t first_ns_ = 0, last_ns_ = 0;
     std::int64_t device_end_ns_ = 0, last_submission_ns_ = 0, waited_ns_ = 0, slept_ns_ = 0;
+    std::int64_t joined_ns_ = 0; // the step's thread slept until another thread had ended something
     NodeId last_on_device_ = no_node;
 };
 

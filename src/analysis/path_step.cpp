@@ -116,7 +116,11 @@ void StepCollector::steps_known(const resolve::StepTable& steps, const resolve::
     step_.candidates = choice.candidates;
     step_.only_timed = choice.only_timed;
     found_ = true;
-    if (devices_) {
+    std::size_t threads = 0;
+    for (std::size_t i = 0; i < tracks.size(); ++i) {
+        threads += tracks[i].info.kind == recording::TrackKind::host_thread ? 1 : 0;
+    }
+    if (devices_ || threads > 1) {
         presence_.emplace(steps, tracks, Interval{step_.step.begin_ns, step_.step.end_ns});
     }
 }

@@ -26,7 +26,7 @@ struct PathStep {
     std::vector<resolve::Launch> launches; // Sample::launch is an index into them
     std::vector<resolve::RecordedNode> nodes;
     std::vector<resolve::NodeDependency> dependencies;
-    ThreadsAway away; // only where something may have run on a device
+    ThreadsAway away; // only where something may have run beside a thread
 };
 
 /// Finds the step and everything in it while a run is read.

@@ -2,6 +2,8 @@
 // Where a thread that feeds a device slept until the device had ended something: in a launch, in a scope, or between them. What
 // it did there is no work of the host, as in `plumb wall`: such time is cut out of its nodes, and what follows depends on the device.
 #include <algorithm>
+#include <limits>
+#include <string>
 
 #include "analysis/path_graph.hpp"
 
@@ -17,39 +19,55 @@ constexpr std::int64_t shortest_wait_ns = 1'000;
 
 /// REQUIRES: intervals are nested.
 void PathGraph::find_waits() {
-    std::vector<const Interval*> ended; // leaves of all devices, by end
-    for (const auto& [id, track] : tracks_) {
-        for (const Interval& interval : track.intervals) {
-            if (track.device && interval.leaf) {
-                ended.push_back(&interval);
+    std::vector<Interval*> of_devices, of_others; // leaves by end; the second: of all tracks but the step's own
+    for (auto& [id, track] : tracks_) {
+        for (Interval& interval : track.intervals) {
+            if (interval.leaf && track.device) {
+                of_devices.push_back(&interval);
+            }
+            if (interval.leaf && interval.sample != nullptr && id != main_track_) {
+                of_others.push_back(&interval);
             }
         }
     }
-    std::stable_sort(ended.begin(), ended.end(),
-                     [](const Interval* a, const Interval* b) { return a->end_ns < b->end_ns; });
+    for (auto* ended : {&of_devices, &of_others}) {
+        std::stable_sort(ended->begin(), ended->end(),
+                         [](const Interval* a, const Interval* b) { return a->end_ns < b->end_ns; });
+    }
     for (auto& [id, track] : tracks_) {
-        const auto away = step_.away.find(id);
         const bool feeds = std::any_of(track.intervals.begin(), track.intervals.end(),
                                        [](const Interval& interval) { return interval.submission != nullptr; });
-        if (track.device || !feeds || away == step_.away.end()) {
-            continue;
+        if (id == main_track_) {
+            find_waits_of(track, of_others);
+        } else if (!track.device && feeds) {
+            find_waits_of(track, of_devices);
         }
-        for (const analysis::Interval& asleep : away->second) {
-            const auto after =
-                std::upper_bound(ended.begin(), ended.end(), asleep.end + clocks_disagree_ns,
-                                 [](std::int64_t at, const Interval* device) { return at < device->end_ns; });
-            // The last that may have woken it; one that began no earlier than it woke up has not.
-            auto last = after;
-            while (last != ended.begin() && (*std::prev(last))->begin_ns >= asleep.end) {
-                --last;
-            }
-            if (last == ended.begin() || (*std::prev(last))->end_ns <= asleep.begin) {
-                continue; // nothing on a device ended meanwhile: it slept for another reason
-            }
-            const Interval* woke = *std::prev(last);
-            const analysis::Interval time{asleep.begin, std::min(asleep.end, woke->end_ns)};
-            if (time.end - time.begin >= shortest_wait_ns) {
-                track.waits.push_back({time, woke});
+    }
+}
+
+void PathGraph::find_waits_of(TrackData& track, const std::vector<Interval*>& ended) {
+    const auto away = step_.away.find(track.id);
+    if (away == step_.away.end()) {
+        return;
+    }
+    for (const analysis::Interval& asleep : away->second) {
+        const auto after = std::upper_bound(ended.begin(), ended.end(), asleep.end + clocks_disagree_ns,
+                                            [](std::int64_t at, const Interval* other) { return at < other->end_ns; });
+        // The last that may have woken it; one that began no earlier than it woke up has not.
+        auto last = after;
+        while (last != ended.begin() && (*std::prev(last))->begin_ns >= asleep.end) {
+            --last;
+        }
+        if (last == ended.begin() || (*std::prev(last))->end_ns <= asleep.begin) {
+            continue; // nothing ended meanwhile: it slept for another reason
+        }
+        const Interval* woke = *std::prev(last);
+        const analysis::Interval time{asleep.begin, std::min(asleep.end, woke->end_ns)};
+        if (time.end - time.begin >= shortest_wait_ns) {
+            track.waits.push_back({time, woke});
+            if (TrackData& other = tracks_.at(woke->sample->track); !other.device) {
+                other.waited_for = true;
+                joined_ns_ += time.end - time.begin;
             }
         }
     }
@@ -113,6 +131,63 @@ void PathGraph::go_on_after(TrackData& track, std::int64_t moment, NodeId ended)
                                         [](const Item& item, std::int64_t at) { return item.begin_ns < at; });
     if (first != track.order.end() && ended != no_node) {
         builder_.depend(ended, first->node);
+    }
+}
+
+/// What a thread beside the step's own began first, or after it had slept, comes after what the step's thread had done then:
+/// nothing says what else it waited for.
+void PathGraph::begin_after_step_thread(const TrackData& track) {
+    const std::vector<Item>& of_step = tracks_.at(main_track_).order;
+    const auto away = step_.away.find(track.id);
+    std::int64_t ended = std::numeric_limits<std::int64_t>::min();
+    for (const Item& item : track.order) {
+        bool woke = ended == std::numeric_limits<std::int64_t>::min();
+        if (!woke && away != step_.away.end()) {
+            const auto asleep =
+                std::upper_bound(away->second.begin(), away->second.end(), ended,
+                                 [](std::int64_t at, const analysis::Interval& x) { return at < x.end; });
+            woke = asleep != away->second.end() && asleep->begin < item.begin_ns &&
+                   std::min(asleep->end, item.begin_ns) - std::max(asleep->begin, ended) >= shortest_wait_ns;
+        }
+        ended = std::max(ended, item.end_ns);
+        const auto next = std::upper_bound(of_step.begin(), of_step.end(), item.begin_ns,
+                                           [](std::int64_t at, const Item& x) { return at < x.end_ns; });
+        if (woke && next != of_step.begin()) {
+            builder_.depend(std::prev(next)->node, item.node);
+        }
+    }
+}
+
+bool PathGraph::is_waited_for(const TrackData& track) const {
+    return track.device || track.id == main_track_ || track.waited_for || track.order.empty() ||
+           track.order.back().end_ns >= step_.step.host_end_ns; // the step ends with it
+}
+
+std::set<std::uint32_t> PathGraph::not_waited_for() const {
+    std::set<std::uint32_t> numbers;
+    for (const auto& [id, track] : tracks_) {
+        if (!is_waited_for(track)) {
+            numbers.insert(track.number);
+        }
+    }
+    return numbers;
+}
+
+void PathGraph::note_threads() {
+    if (joined_ns_ > 0) {
+        notes_.push_back("For " + std::to_string(joined_ns_ / 1000) +
+                         " us the step's thread slept until another thread had ended something: it is taken to have "
+                         "waited for it.");
+    }
+    std::string names;
+    for (const std::uint32_t number : not_waited_for()) {
+        names += (names.empty() ? "" : ", ") + track_names_[number];
+    }
+    if (!names.empty()) {
+        notes_.push_back(
+            "Nothing says what waited for these threads, so the gain of what they did is not known, and its "
+            "slack may be less: " +
+            names + ".");
     }
 }
 

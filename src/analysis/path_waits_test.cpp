@@ -135,5 +135,57 @@ TEST(PathWaits, a_wake_up_that_seems_to_come_a_little_before_the_commands_end_is
     EXPECT_EQ(path_ns(report, true), 850 * us);
 }
 
+/// Each step hands 600 us of work to another thread, and waits: asleep from 110 to 710 us, or spinning.
+PathReport with_worker(bool asleep) {
+    constexpr std::uint32_t other = 2;
+    WallEngine engine;
+    engine.source.track(other, "worker");
+    std::int64_t worked = 0;
+    engine.steps(4, [&](std::int64_t t) {
+        engine.source.cpu_time(other, t + 105 * us, worked);
+        engine.source.context(other, engine.step);
+        engine.source.scope(other, Brick::up_projection, t + 105 * us, t + 705 * us);
+        engine.source.context_end(other);
+        worked += 600 * us;
+        engine.source.cpu_time(other, t + 705 * us, worked);
+        engine.scope(WallEngine::tokenize, t, t + 100 * us);
+        if (asleep) {
+            engine.off_cpu(t + 110 * us, t + 710 * us);
+        }
+        engine.scope(WallEngine::prepare, t + 720 * us, t + 1'000 * us);
+    });
+    return path_of_engine(engine);
+}
+
+const PathRow& row_of(const PathReport& report, const std::string& name) {
+    const auto found =
+        std::find_if(report.rows.begin(), report.rows.end(), [&](const PathRow& row) { return row.name == name; });
+    EXPECT_NE(found, report.rows.end()) << name;
+    return *found;
+}
+
+TEST(PathWaits, a_step_that_sleeps_until_another_thread_has_ended_goes_through_that_thread) {
+    const PathReport report = with_worker(true);
+    const PathRow& worker = row_of(report, "up_projection");
+    EXPECT_EQ(worker.on_path, 1u);
+    EXPECT_EQ(worker.slack_ns, 0);
+    EXPECT_EQ(worker.gain_ns.value, 590.0 * us) << "then 10 us of the step's own thread are left";
+    EXPECT_EQ(row_of(report, "tokenize").gain_ns.value, 100.0 * us) << "the other thread began after it";
+    EXPECT_GE(report.analysis.length_ns, 980 * us);
+    EXPECT_LE(row_of(report, "unattributed").path_ns, 20.0 * us);
+    EXPECT_TRUE(noted(report, "us the step's thread slept until another thread had ended something"));
+    EXPECT_FALSE(noted(report, "Nothing says what waited"));
+}
+
+TEST(PathWaits, where_nothing_says_what_waited_for_a_thread_its_gain_is_not_known) {
+    const PathReport report = with_worker(false);
+    const PathRow& worker = row_of(report, "up_projection");
+    EXPECT_EQ(worker.on_path, 0u);
+    EXPECT_FALSE(worker.gain_ns.value);
+    EXPECT_EQ(worker.gain_ns.reason, "nothing says what waited for its thread");
+    EXPECT_TRUE(noted(report, "Nothing says what waited for these threads"));
+    EXPECT_TRUE(noted(report, "worker"));
+}
+
 } // namespace
 } // namespace plumb::analysis::path_test

@@ -87,6 +87,9 @@ TEST(PlantedTruth, check_names_the_missing_brick_its_step_the_uncovered_time_and
 TEST(PlantedTruth, path_names_the_layer_that_lacks_a_brick_and_nothing_else) {
     expect_only(
         {{"layer without a brick", "Layer 3 has no up_projection, unlike 7 of 8 layers. "},
+         {"beside",
+          "Nothing says what waited for these threads, so the gain of what they did is not known, and its slack "
+          "may be less: helper. "},
          {"drops",
           "7 records of this run were lost or have no time, so something may be missing here; plumb report names them. "}},
         [](const std::string& path) {
