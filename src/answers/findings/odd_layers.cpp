@@ -16,16 +16,20 @@ bool is_of(const Row& row, const LayerSubject& subject) {
 struct OddSums {
     double here = 0, fastest = 0; // per step: in the odd layer at most, in the fastest of the others
     double calls = 0;             // per step, in the odd layer
+    double share = 0;             // that the odd layer has of all its time in layers
 };
 
 OddSums sums_of(const Report& report, const OddLayer& odd) {
     OddSums sums;
+    double all = 0;
     bool any = false;
     for (const Row& row : odd.name.empty() ? report.layers : report.brick_layers) {
         if (!row.key.layer || !is_of(row, odd)) {
             continue;
         }
+        all += row.sum_per_step_ns;
         if (*row.key.layer == odd.layer) {
+            sums.share = row.sum_per_step_ns;
             sums.here = row.sum_per_step_ns + row.calls_per_step * error_of(row);
             sums.calls = row.calls_per_step;
         } else {
@@ -33,6 +37,7 @@ OddSums sums_of(const Report& report, const OddLayer& odd) {
             any = true;
         }
     }
+    sums.share = all > 0 ? sums.share / all : 0;
     return sums;
 }
 
@@ -61,7 +66,9 @@ Excess excess_of(const FoundInPhase& found, const OddLayer& odd) {
     Excess excess;
     excess.likely = (odd.value - odd.median) * sums.calls;
     excess.at_most = std::max(excess.likely, sums.here - sums.fastest);
-    excess.off_cpu = std::min(excess.likely, off_cpu_ns(found, odd.name, is_of_device(found.run.report, odd)));
+    // In which layers the brick was off the CPU is not known: as much in each as it took there.
+    const double off_cpu = sums.share * off_cpu_ns(found, odd.name, is_of_device(found.run.report, odd));
+    excess.off_cpu = std::min(excess.likely, off_cpu);
     return excess;
 }
 
