@@ -217,7 +217,9 @@ class Judge {
         CompareRow& row = out_.rows[index];
         const LogChange change = ratio_change(row.base_runs, row.changed_runs, confidence(row.subject, row.phase));
         row.change = as_share(change);
-        row.own_change = as_share({});
+        LogChange none;
+        none.reason = "the pace of the other bricks is not known";
+        row.own_change = as_share(none);
         if (!judged_[index]) {
             row.reason = too_small;
             return;

@@ -48,7 +48,7 @@ inline constexpr std::array<const char*, loss_reasons> loss_words = {
     "records of an unknown kind",
     "layer or context ends without their begin",
     "layers or contexts nested deeper than 64",
-    "values that no engine can mean (negative, infinite, above 2^32, or times of kernels that do not fit each other)",
+    "values that no engine can mean (negative, infinite, too large, or times of kernels that do not fit each other)",
     "work values beyond the memory limit",
     "scopes that overlap a neighbour without nesting",
     "kernels, transfers, tasks and dependencies of which a part is missing",

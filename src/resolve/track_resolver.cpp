@@ -14,6 +14,7 @@ namespace {
 
 constexpr double not_given = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t most_announced = 16;                          // collectives that are open at once on one thread
+constexpr double most_work = 1e21;                                  // bytes, flops or elements of one scope
 constexpr std::uint64_t longest_polled_ns = std::uint64_t{1} << 53; // of a task: 104 days
 
 } // namespace
@@ -541,7 +542,7 @@ void TrackResolver::work(const Record& record) {
         return;
     }
     // NaN takes a value back: the next scopes of that name have none.
-    const bool usable = std::isnan(value) || (value >= 0 && std::isfinite(value));
+    const bool usable = std::isnan(value) || (value >= 0 && value <= most_work);
     if (!usable) {
         losses_->count(Loss::bad_value);
     }

@@ -210,13 +210,13 @@ const KeyRule rules[] = {
      [](Config& c, std::string_view v) {
          return !v.empty() && (c.out = v, true);
      }},
-    {{"ring", "bytes: 65536, 512KiB, 4MiB",
-      "ring of each recording thread, from 4 KiB to 1 GiB, rounded down to a power of two (default 1MiB)"},
+    {{"ring", "bytes from 4 KiB to 1 GiB: 65536, 512KiB, 4MiB",
+      "ring of each recording thread, rounded down to a power of two (default 1MiB)"},
      [](Config& c, std::string_view v) {
          return assign(c.ring_bytes, parse_bytes(v)) && c.ring_bytes >= smallest_ring && c.ring_bytes <= largest_ring;
      }},
-    {{"max_size", "bytes: 100MB, 1GiB",
-      "bound of the recording, at least 1 MiB; the oldest records go first (default: no bound)"},
+    {{"max_size", "bytes from 1 MiB on: 100MB, 1GiB",
+      "bound of the recording; the oldest records go first (default: no bound)"},
      [](Config& c, std::string_view v) {
          return assign(c.max_bytes, parse_bytes(v)) && c.max_bytes >= smallest_recording;
      }},

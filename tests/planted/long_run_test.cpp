@@ -21,8 +21,8 @@ namespace {
 // scopes, 26 of 16 bytes and more here, must not be.
 constexpr std::size_t most_bytes_per_step = 200;
 constexpr std::size_t slack = std::size_t{1} << 20; // pieces and rows, whatever the length
-// Samples that a thread resolves ahead, of the long runs alone: the short ones are not worth it.
-constexpr std::size_t resolved_ahead = std::size_t{2} << 20;
+// Samples that a thread resolves ahead, and records that two decode, of the long runs alone: the short ones are not worth it.
+constexpr std::size_t resolved_ahead = std::size_t{7} << 20;
 constexpr std::uint64_t short_run = 4000, long_run = 8 * short_run;
 
 void write_run(const std::string& path, std::uint64_t steps, std::uint64_t id) {

@@ -22,6 +22,7 @@ using analysis::RequestLives;
 
 constexpr const char* no_arrival = "its arrival was not marked (RequestPhase::queue)";
 constexpr const char* no_first_token = "no phase followed its prefill, so when its first token was there is not known";
+constexpr const char* no_prefill = "it left no prefill";
 constexpr const char* no_end = "it has no end in the recording";
 constexpr const char* no_tokens = "its end does not say how many tokens it gave";
 constexpr const char* one_token = "it gave fewer than two tokens";
@@ -33,15 +34,19 @@ struct KnownTime {
     const char* missing = nullptr;
 };
 
+const char* why_no_first_token(const RequestLife& life) {
+    return life.left(RequestPhase::prefill) ? no_first_token : no_prefill;
+}
+
 KnownTime ttft_of(const RequestLife& life) {
-    return !life.first_token_ns ? KnownTime{0, no_first_token}
+    return !life.first_token_ns ? KnownTime{0, why_no_first_token(life)}
            : !life.arrived      ? KnownTime{0, no_arrival}
                                 : KnownTime{*life.first_token_ns - life.begin_ns};
 }
 
 KnownTime tpot_of(const RequestLife& life) {
     if (!life.ended || !life.tokens || !life.first_token_ns) {
-        return {0, !life.ended ? no_end : !life.tokens ? no_tokens : no_first_token};
+        return {0, !life.ended ? no_end : !life.tokens ? no_tokens : why_no_first_token(life)};
     }
     if (*life.tokens < 2) {
         return {0, one_token};
