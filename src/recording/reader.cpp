@@ -2,6 +2,7 @@
 #include "recording/reader.hpp"
 
 #include <algorithm>
+#include <map>
 #include <system_error>
 
 #include "base/os.hpp"
@@ -77,7 +78,25 @@ std::unique_ptr<DecodeAhead> Reader::State::decode_ahead(const std::vector<Recor
     }
 }
 
+namespace {
+
+/// Threads that a program gave no names all have that of the program.
+void tell_threads_apart(std::vector<TrackInfo>& tracks) {
+    std::map<std::string, std::size_t> of_name;
+    for (const TrackInfo& track : tracks) {
+        of_name[track.name] += track.kind == TrackKind::host_thread ? 1 : 0;
+    }
+    for (TrackInfo& track : tracks) {
+        if (track.kind == TrackKind::host_thread && of_name[track.name] > 1) {
+            track.name += " (" + std::to_string(track.id) + ")";
+        }
+    }
+}
+
+} // namespace
+
 Reader::Reader(std::shared_ptr<State> state) : state_(std::move(state)), facts_(state_, &state_->index) {
+    tell_threads_apart(facts_->tracks);
     facts_->tiles = state_->index.tile_map.sorted();
     facts_->records = facts_->unindexed_records = state_->ring.records;
     for (const RecordPlace& place : state_->index.places) {

@@ -250,6 +250,22 @@ TEST(RoundTrip, tracks_keep_their_own_order_and_sequences) {
     }
 }
 
+TEST(RoundTrip, threads_of_one_name_are_told_apart) {
+    auto writer = Writer::create({}, {});
+    ASSERT_TRUE(writer.ok());
+    for (const auto& [id, name] : {std::pair{1U, "engine"}, {2U, "engine"}, {3U, "sampler"}}) {
+        ASSERT_TRUE((*writer)->add_track({id, TrackKind::host_thread, 0, 0, name, "cpu_tsc"}).ok());
+    }
+    ASSERT_TRUE((*writer)->add_track({9, TrackKind::device_queue, 0, 0, "sampler", "cuda_event"}).ok());
+    const auto reader = Reader::from_bytes((*writer)->snapshot());
+    ASSERT_TRUE(reader.ok());
+    std::vector<std::string> names;
+    for (const TrackInfo& track : reader->tracks()) {
+        names.push_back(track.name);
+    }
+    EXPECT_EQ(names, (std::vector<std::string>{"engine (1)", "engine (2)", "sampler", "sampler"}));
+}
+
 TEST(RoundTrip, a_batch_larger_than_a_chunk_is_cut_into_several) {
     auto writer = Writer::create({}, {});
     ASSERT_TRUE(writer.ok());
