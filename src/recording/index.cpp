@@ -138,7 +138,8 @@ class IndexBuilder {
         note_collisions();
         note_if(repeated_, " records were there twice; each is used once");
         note_if(index_.records_removed, " older records were removed to keep the recording within max_size= or keep=");
-        note_if(index_.records_recovered, " records were recovered from the ring of a process that ended early");
+        note_if(index_.records_recovered,
+                " records were recovered from the ring of a process that had not written them");
     }
 
   private:

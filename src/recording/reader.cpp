@@ -46,7 +46,7 @@ void Reader::State::note_end() {
         note("the recording is still being written: later records are missing");
     } else if (ring.found) {
         if (ring.records != 0) {
-            note(std::to_string(ring.records) + " records come from the ring of a process that ended early: "
+            note(std::to_string(ring.records) + " records come from the ring of a process that had not written them: "
                                                 "plumb recover puts them into the recording for good");
         }
     } else if (!index.closed && !index.recovered) {
