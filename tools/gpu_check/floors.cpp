@@ -116,14 +116,24 @@ Chain build(Gpu& gpu, Way way, unsigned nodes, unsigned spin_us, const Ring& rin
     return chain;
 }
 
+/// A kernel in front spins for longer than the launch's call takes: the begin fires when all is submitted. Where this
+/// thread lost its CPU meanwhile that is not so, and it is done again, a few times.
 void replay(Gpu& gpu, Chain& chain, Event begin, Event end) {
-    gpu.launch_spin(gpu.stream, 1000); // longer than the launch's call: the begin fires when all is submitted
-    gpu.record(begin, gpu.stream);
-    const std::int64_t before = host_ns();
-    gpu.must(gpu.d.graph_launch(chain.exec, gpu.stream), "cuGraphLaunch");
-    chain.launches.push_back(static_cast<double>(host_ns() - before));
-    gpu.record(end, gpu.stream);
-    gpu.wait();
+    constexpr unsigned spin_us = 1000, tries = 8;
+    double launch = 0;
+    bool in_time = false;
+    for (unsigned i = 0; i < tries && !in_time; ++i) {
+        const std::int64_t first = host_ns();
+        gpu.launch_spin(gpu.stream, spin_us);
+        gpu.record(begin, gpu.stream);
+        const std::int64_t before = host_ns();
+        gpu.must(gpu.d.graph_launch(chain.exec, gpu.stream), "cuGraphLaunch");
+        launch = static_cast<double>(host_ns() - before);
+        gpu.record(end, gpu.stream);
+        in_time = host_ns() - first < std::int64_t{spin_us} * 1000;
+        gpu.wait();
+    }
+    chain.launches.push_back(launch);
     chain.spans.push_back(gpu.elapsed_ns(begin, end));
 }
 
