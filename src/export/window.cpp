@@ -68,7 +68,7 @@ class Filter {
   private:
     template <class T>
     [[nodiscard]] std::span<const T> kept(std::span<const T> all, std::vector<T>& room) const {
-        const auto inside = std::cref(window_); // algorithms copy what they ask, and it may name many steps
+        const auto inside = std::cref(window_);            // algorithms copy what they ask, and it may name many steps
         if (std::all_of(all.begin(), all.end(), inside)) { // as for most of a stretch of steps
             return all;
         }
