@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "plumb/answer.hpp"
 #include "plumb/api.hpp"
 #include "plumb/counters.hpp"
 #include "plumb/graph_probe.hpp"
@@ -16,7 +17,6 @@
 #include "plumb/record.hpp"
 #include "plumb/result.hpp"
 #include "plumb/results.hpp"
-#include "plumb/tiles.hpp"
 
 struct CUgraph_st;
 
@@ -172,11 +172,13 @@ class PLUMB_API Profiler : public Recorder {
     /// Waits until everything recorded before the call is in the recording. Error pending after so many seconds.
     Status flush(double timeout_seconds = 5);
     /// The results of everything since the start or the last reset(): the same numbers as `plumb report` gives.
-    /// Error unavailable, here and of tiles(): libplumb-analysis, which libplumb.so opens now, is not there.
+    /// Error unavailable, here and of ask(): libplumb-analysis, which libplumb.so opens now, is not there.
     [[nodiscard]] Result<Report> snapshot(const ReportOptions& options = {});
-    /// The tiles since the start or the last reset(): the same numbers as `plumb tiles` gives.
-    [[nodiscard]] Result<TileReport> tiles(const TileOptions& options = {});
-    /// Clears what snapshot(), tiles() and labels() count; leaves a mark in the recording.
+    /// An answer by its name, of the same records: ask("wall", {{"phase", "decode"}}), ask("tiles"). Errors as those of
+    /// plumb::ask(); unsupported where the answer reads a recording in a way of its own, so that plumb::ask() has to be given
+    /// path().
+    [[nodiscard]] Result<Answer> ask(std::string_view name, const OptionValues& options = {});
+    /// Clears what snapshot(), ask() and labels() count; leaves a mark in the recording.
     void reset();
     /// Totals of Recorder::record(label, ns), by total, largest first. Empty where snapshot() gives an error.
     [[nodiscard]] std::vector<LabelTotal> labels();

@@ -32,6 +32,22 @@ Status check_files(const AnswerInfo& info, std::size_t count) {
                                                   " recording(s), not " + std::to_string(count)};
 }
 
+Result<const Entry*> entry_for_question(std::string_view name, const OptionValues& options) {
+    std::vector<std::string> known;
+    for (const Entry* entry : entries()) {
+        if (entry->info.name == name) {
+            const Status fit = check_options(entry->info, options);
+            return fit.ok() ? Result<const Entry*>(entry) : fit.error();
+        }
+        known.push_back(entry->info.name);
+    }
+    return Error{ErrorCode::not_found, "there is no answer \"" + std::string(name) + "\"; there are " + joined(known)};
+}
+
+Result<Answer> released(Result<AnswerPointer> made) {
+    return made.ok() ? Result<Answer>(Answer(made->release())) : made.error();
+}
+
 } // namespace
 
 Status check_options(const AnswerInfo& info, const OptionValues& values) {
@@ -67,26 +83,34 @@ const std::vector<AnswerInfo>& known_answers() {
 }
 
 Result<Answer> ask(std::string_view name, const std::vector<std::string>& files, const OptionValues& options) {
-    std::vector<std::string> known;
-    for (const Entry* entry : entries()) {
-        known.push_back(entry->info.name);
-        if (entry->info.name != name) {
-            continue;
-        }
-        if (const Status fit = check_options(entry->info, options); !fit.ok()) {
-            return fit.error();
-        }
-        if (const Status fit = check_files(entry->info, files.size()); !fit.ok()) {
-            return fit.error();
-        }
-        Result<AnswerPointer> made = entry->ask != nullptr
-                                         ? entry->ask(files, options)
-                                         : read_one<AnswerPointer>(files.front(), [&](Reading& reading) {
-                                               return entry->begin(reading, options);
-                                           });
-        return made.ok() ? Result<Answer>(Answer(made->release())) : made.error();
+    const Result<const Entry*> found = entry_for_question(name, options);
+    if (!found.ok()) {
+        return found.error();
     }
-    return Error{ErrorCode::not_found, "there is no answer \"" + std::string(name) + "\"; there are " + joined(known)};
+    const Entry& entry = **found;
+    if (const Status fit = check_files(entry.info, files.size()); !fit.ok()) {
+        return fit.error();
+    }
+    return released(entry.ask != nullptr ? entry.ask(files, options)
+                                         : read_one<AnswerPointer>(files.front(), [&](Reading& reading) {
+                                               return entry.begin(reading, options);
+                                           }));
+}
+
+Result<Answer> ask_of_run(std::string_view name, const recording::RecordedRun& run, const resolve::Cut& cut,
+                          const OptionValues& options) {
+    const Result<const Entry*> found = entry_for_question(name, options);
+    if (!found.ok()) {
+        return found.error();
+    }
+    const Entry& entry = **found;
+    if (entry.begin == nullptr) {
+        return Error{ErrorCode::unsupported, entry.info.name +
+                                                 " reads a recording in a way of its own: flush() the run, "
+                                                 "then ask plumb::ask() with its path()"};
+    }
+    return released(read_run<AnswerPointer>(
+        run, [&](Reading& reading) { return entry.begin(reading, options); }, cut));
 }
 
 const std::vector<Document>& documents() {

@@ -38,6 +38,7 @@ Status Reading::read() {
         return {};
     }
     resolve::ResolveOptions how;
+    how.cut = cut_;
     how.warmup_steps = warmup_steps_.value_or(facts().metadata.warmup_steps);
     std::vector<read::Observer*> observers;
     for (const auto& observer : observers_) {
@@ -135,23 +136,21 @@ OptionValues values_for(const Entry& entry, const OptionValues& values) {
 
 Document together_document() { return document_of<Together>(); }
 
-Result<AnswerPointer> ask_together(const std::vector<Asked>& questions, const std::string& file) {
-    return read_one<AnswerPointer>(file, [&](Reading& reading) -> Result<Pending<AnswerPointer>> {
-        std::vector<std::pair<const Entry*, Pending<AnswerPointer>>> pending;
-        for (const auto& [entry, values] : questions) {
-            Result<Pending<AnswerPointer>> begun = entry->begin(reading, values_for(*entry, values));
-            if (!begun.ok()) {
-                return begun.error();
-            }
-            pending.emplace_back(entry, *std::move(begun));
+Result<Pending<AnswerPointer>> begin_together(Reading& reading, const std::vector<Asked>& questions) {
+    std::vector<std::pair<const Entry*, Pending<AnswerPointer>>> pending;
+    for (const auto& [entry, values] : questions) {
+        Result<Pending<AnswerPointer>> begun = entry->begin(reading, values_for(*entry, values));
+        if (!begun.ok()) {
+            return begun.error();
         }
-        return Pending<AnswerPointer>([pending = std::move(pending)]() -> Result<AnswerPointer> {
-            Together together;
-            for (const auto& [entry, take] : pending) {
-                together.parts.push_back({entry, take()});
-            }
-            return AnswerPointer(std::make_unique<AnswerOf<Together>>(std::move(together)));
-        });
+        pending.emplace_back(entry, *std::move(begun));
+    }
+    return Pending<AnswerPointer>([pending = std::move(pending)]() -> Result<AnswerPointer> {
+        Together together;
+        for (const auto& [entry, take] : pending) {
+            together.parts.push_back({entry, take()});
+        }
+        return AnswerPointer(std::make_unique<AnswerOf<Together>>(std::move(together)));
     });
 }
 

@@ -18,8 +18,8 @@ namespace plumb::answers {
 
 class Reading {
   public:
-    /// REQUIRES: the run outlives it.
-    explicit Reading(const recording::RecordedRun& run) : run_(run) {}
+    /// `cut`: what a live run cleared by reset(). REQUIRES: the run outlives it.
+    explicit Reading(const recording::RecordedRun& run, resolve::Cut cut = {}) : run_(run), cut_(std::move(cut)) {}
 
     [[nodiscard]] const recording::RunFacts& facts() const { return *run_.facts; }
     /// Reads along from the first call on; several answers are made of reports.
@@ -42,6 +42,7 @@ class Reading {
 
   private:
     const recording::RecordedRun& run_;
+    resolve::Cut cut_;
     analysis::ReportReader* report_ = nullptr;
     bool report_tells_wall_ = false; // a report tells one account what periods are made of
     std::vector<std::pair<WallOptions, Pending<WallReport>>> walls_;
@@ -49,14 +50,10 @@ class Reading {
     std::optional<std::uint64_t> warmup_steps_;
 };
 
-/// Error: what opening and reading the file gives, or what begin() refuses.
+/// Error: what reading the run gives, or what begin() refuses.
 template <class R, class Begin>
-[[nodiscard]] Result<R> read_one(const std::string& path, Begin&& begin) {
-    const Result<recording::RecordedRun> run = recording::open_run(path);
-    if (!run.ok()) {
-        return run.error();
-    }
-    Reading reading(*run);
+[[nodiscard]] Result<R> read_run(const recording::RecordedRun& run, Begin&& begin, resolve::Cut cut = {}) {
+    Reading reading(run, std::move(cut));
     const Result<Pending<R>> pending = begin(reading);
     if (!pending.ok()) {
         return pending.error();
@@ -67,21 +64,32 @@ template <class R, class Begin>
     return (*pending)();
 }
 
-/// Most answers: options and one kind of result, from `begin(reading, options)`.
+/// Error: also what opening the file gives.
+template <class R, class Begin>
+[[nodiscard]] Result<R> read_one(const std::string& path, Begin&& begin) {
+    const Result<recording::RecordedRun> run = recording::open_run(path);
+    return run.ok() ? read_run<R>(*run, begin) : Result<R>(run.error());
+}
+
+/// Options and one kind of result, from `begin(reading, options)`.
+template <class Options, class R, Result<Pending<R>> (*begin)(Reading&, const Options&)>
+[[nodiscard]] Result<Pending<AnswerPointer>> begin_answer(Reading& reading, const OptionValues& values) {
+    const Result<Options> options = options_from<Options>(values);
+    if (!options.ok()) {
+        return options.error();
+    }
+    Result<Pending<R>> pending = begin(reading, *options);
+    if (!pending.ok()) {
+        return pending.error();
+    }
+    return Pending<AnswerPointer>([take = *std::move(pending)] { return answer_of(take()); });
+}
+
+/// Most answers.
 template <class Options, class R, Result<Pending<R>> (*begin)(Reading&, const Options&)>
 [[nodiscard]] Entry joining_entry(const char* name, const char* summary) {
     Entry entry = entry_for<Options, R>(name, summary);
-    entry.begin = [](Reading& reading, const OptionValues& values) -> Result<Pending<AnswerPointer>> {
-        const Result<Options> options = options_from<Options>(values);
-        if (!options.ok()) {
-            return options.error();
-        }
-        Result<Pending<R>> pending = begin(reading, *options);
-        if (!pending.ok()) {
-            return pending.error();
-        }
-        return Pending<AnswerPointer>([take = *std::move(pending)] { return answer_of(take()); });
-    };
+    entry.begin = begin_answer<Options, R, begin>;
     return entry;
 }
 
@@ -94,6 +102,11 @@ struct Asked {
 
 /// Several answers about one recording, from one reading; one that cannot be given says why in its place.
 [[nodiscard]] Document together_document();
-[[nodiscard]] Result<AnswerPointer> ask_together(const std::vector<Asked>& questions, const std::string& file);
+[[nodiscard]] Result<Pending<AnswerPointer>> begin_together(Reading& reading, const std::vector<Asked>& questions);
+
+/// Of a run that goes on, as ask() of a file; `cut` is what it cleared. Error also unsupported: one reading does not
+/// give that answer.
+[[nodiscard]] Result<Answer> ask_of_run(std::string_view name, const recording::RecordedRun& run,
+                                        const resolve::Cut& cut, const OptionValues& options);
 
 } // namespace plumb::answers

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libplumb asks of this library: its functions, in one table.
 #include "analysis/report_builder.hpp"
-#include "analysis/tiles.hpp"
-#include "answers/answer.hpp"
+#include "answers/reading.hpp"
 #include "answers/report/report.hpp"
 #include "asking/analysis_table.hpp"
 #include "recording/recorded_run.hpp"
@@ -11,26 +10,27 @@ namespace plumb {
 namespace {
 
 /// The run goes on: its rings are flushed, and the other cores belong to it.
-Result<recording::Reader> open_live(const asking::LiveRecording& live) {
+Result<recording::RecordedRun> run_of_live(const asking::LiveRecording& live) {
     recording::ReadOptions options;
     options.merge_ring = false;
     options.ahead = recording::ReadAhead::never;
-    return live.path.empty() ? recording::Reader::from_bytes(live.bytes) : recording::Reader::open(live.path, options);
-}
-
-Result<Report> report_of_live(const asking::LiveRecording& live, const ReportOptions& options) {
-    Result<recording::Reader> reader = open_live(live);
+    Result<recording::Reader> reader =
+        live.path.empty() ? recording::Reader::from_bytes(live.bytes) : recording::Reader::open(live.path, options);
     if (!reader.ok()) {
         return reader.error();
     }
     recording::subtract(live.cleared, *reader->facts());
-    return analysis::build_report(recording::run_of(std::move(*reader)), options, live.cut);
+    return recording::run_of(*std::move(reader));
 }
 
-Result<TileReport> tiles_of_live(const asking::LiveRecording& live, const TileOptions& options) {
-    const Result<recording::Reader> reader = open_live(live);
-    return reader.ok() ? Result<TileReport>(analysis::build_tiles(analysis::tiles_of(*reader->facts()), options))
-                       : reader.error();
+Result<Report> report_of_live(const asking::LiveRecording& live, const ReportOptions& options) {
+    const Result<recording::RecordedRun> run = run_of_live(live);
+    return run.ok() ? analysis::build_report(*run, options, live.cut) : Result<Report>(run.error());
+}
+
+Result<Answer> ask_of_live(const asking::LiveRecording& live, std::string_view name, const OptionValues& options) {
+    const Result<recording::RecordedRun> run = run_of_live(live);
+    return run.ok() ? answers::ask_of_run(name, *run, live.cut, options) : Result<Answer>(run.error());
 }
 
 std::string report_text(const Report& report, const TextOptions& options) {
@@ -47,7 +47,7 @@ const plumb::asking::AnalysisTable* plumb_analysis_table() noexcept {
     static constexpr asking::AnalysisTable table = {
         .version = PLUMB_BUILD_VERSION,
         .report_of_live = report_of_live,
-        .tiles_of_live = tiles_of_live,
+        .ask_of_live = ask_of_live,
         .report_of_file = read_report,
         .report_text = report_text,
         .report_json = report_json,

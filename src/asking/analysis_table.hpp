@@ -15,7 +15,6 @@
 
 #include "plumb/answer.hpp"
 #include "plumb/results.hpp"
-#include "plumb/tiles.hpp"
 #include "recording/bytes.hpp"
 #include "recording/recording.hpp"
 
@@ -32,7 +31,7 @@ struct LiveRecording {
 struct AnalysisTable {
     const char* version; // first, whatever the version: a table of another one is not looked into
     Result<Report> (*report_of_live)(const LiveRecording&, const ReportOptions&);
-    Result<TileReport> (*tiles_of_live)(const LiveRecording&, const TileOptions&);
+    Result<Answer> (*ask_of_live)(const LiveRecording&, std::string_view name, const OptionValues&);
     Result<Report> (*report_of_file)(const std::string& path, const ReportOptions&);
     std::string (*report_text)(const Report&, const TextOptions&);
     std::string (*report_json)(const Report&);

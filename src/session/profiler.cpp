@@ -71,7 +71,9 @@ Status Profiler::graphs_evicted_all(double timeout_seconds) {
 
 Status Profiler::flush(double timeout_seconds) { return session_->flush(milliseconds_of(timeout_seconds)); }
 Result<Report> Profiler::snapshot(const ReportOptions& options) { return session_->snapshot(options); }
-Result<TileReport> Profiler::tiles(const TileOptions& options) { return session_->tiles(options); }
+Result<Answer> Profiler::ask(std::string_view name, const OptionValues& options) {
+    return session_->ask(name, options);
+}
 void Profiler::reset() { session_->reset(); }
 Status Profiler::close() { return session_->close(); }
 

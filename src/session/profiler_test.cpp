@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "plumb/backend.hpp"
@@ -188,6 +189,53 @@ TEST_F(ProfilerTest, snapshot_in_memory_gives_the_same_numbers_as_a_file) {
 }
 
 // A snapshot reads while the drain writes: under ThreadSanitizer this is the test that they do not meet.
+TEST_F(ProfilerTest, an_answer_of_the_run_so_far_is_the_same_in_memory_and_of_a_file_and_begins_at_the_reset) {
+    const std::vector<std::pair<std::string, OptionValues>> questions = {
+        {"wall", {{"phase", "decode"}}}, {"report", {{"with", "wall,layers"}}}, {"layers", {}}, {"path", {}}};
+    std::vector<std::string> live, in_memory;
+    const auto without_notes = [](const std::string& text) { // which speak of the file
+        std::istringstream lines(text);
+        std::string kept;
+        for (std::string line; std::getline(lines, line);) {
+            kept += line.rfind("note ", 0) == 0 ? "" : line + "\n";
+        }
+        return kept;
+    };
+    const auto run = [&](Profiler& prof, std::vector<std::string>& answers) {
+        decode_steps(prof, 3);
+        prof.reset();
+        decode_steps(prof, 40);
+        ASSERT_TRUE(prof.flush().ok());
+        for (const auto& [name, options] : questions) {
+            const Result<Answer> answer = prof.ask(name, options);
+            ASSERT_TRUE(answer.ok()) << name << ": " << answer.error().message;
+            answers.push_back(without_notes(answer->text()));
+        }
+    };
+    Config none = config("warmup=0");
+    none.out = "none";
+    {
+        Profiler in_file(config("warmup=0")), nowhere(none);
+        run(in_file, live);
+        run(nowhere, in_memory);
+    }
+    ASSERT_EQ(live.size(), questions.size());
+    EXPECT_NE(live[0].find("40 steps"), std::string::npos) << live[0];
+    EXPECT_NE(live[1].find("plumb layers"), std::string::npos) << "with others from one reading";
+    EXPECT_EQ(live, in_memory);
+}
+
+TEST_F(ProfilerTest, an_answer_that_cannot_be_given_says_what_to_do) {
+    Profiler prof(config());
+    EXPECT_EQ(prof.ask("wall").error().code, ErrorCode::not_found) << "nothing is recorded yet";
+    one_scope(prof);
+    const Result<Answer> health = prof.ask("health");
+    EXPECT_EQ(health.error().code, ErrorCode::unsupported);
+    EXPECT_NE(health.error().message.find("path()"), std::string::npos) << health.error().message;
+    EXPECT_EQ(prof.ask("walls").error().code, ErrorCode::not_found);
+    EXPECT_EQ(prof.ask("wall", {{"phases", "decode"}}).error().code, ErrorCode::invalid_argument);
+}
+
 TEST_F(ProfilerTest, snapshots_may_be_taken_while_threads_record) {
     Profiler prof(machine_config("out=none,ring=4096"));
     std::atomic<bool> stop{false};

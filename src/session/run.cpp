@@ -225,13 +225,13 @@ Result<Report> Run::report(const ReportOptions& options) {
     return recorded.ok() ? (*analysis)->report_of_live(*recorded, options) : recorded.error();
 }
 
-Result<TileReport> Run::tiles(const TileOptions& options) {
+Result<Answer> Run::ask(std::string_view name, const OptionValues& options) {
     const Result<asking::AnalysisPointer> analysis = asking::analysis();
     if (!analysis.ok()) {
         return analysis.error();
     }
     const Result<asking::LiveRecording> recorded = live();
-    return recorded.ok() ? (*analysis)->tiles_of_live(*recorded, options) : recorded.error();
+    return recorded.ok() ? (*analysis)->ask_of_live(*recorded, name, options) : Result<Answer>(recorded.error());
 }
 
 void Run::before_fork() noexcept {

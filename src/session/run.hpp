@@ -55,7 +55,7 @@ class Run {
 
     /// All that was recorded before the call. Error not_found: it was never open; unavailable: see asking::analysis().
     Result<Report> report(const ReportOptions& options);
-    Result<TileReport> tiles(const TileOptions& options);
+    Result<Answer> ask(std::string_view name, const OptionValues& options);
     [[nodiscard]] static Error never_open();
 
     void before_fork() noexcept;

@@ -118,10 +118,10 @@ Result<Report> Session::snapshot(const ReportOptions& options) {
     return run_ != nullptr ? run_->report(options) : Result<Report>(session::Run::never_open());
 }
 
-Result<TileReport> Session::tiles(const TileOptions& options) {
+Result<Answer> Session::ask(std::string_view name, const OptionValues& options) {
     const std::lock_guard<std::mutex> lock(mutex_);
     publish_graphs();
-    return run_ != nullptr ? run_->tiles(options) : Result<TileReport>(session::Run::never_open());
+    return run_ != nullptr ? run_->ask(name, options) : Result<Answer>(session::Run::never_open());
 }
 
 void Session::reset() {

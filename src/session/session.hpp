@@ -33,7 +33,7 @@ class Session final : public record::ForkListener, public cudagraph::GraphHost {
     Status close();
     Status flush(std::chrono::milliseconds timeout);
     Result<Report> snapshot(const ReportOptions& options);
-    Result<TileReport> tiles(const TileOptions& options);
+    Result<Answer> ask(std::string_view name, const OptionValues& options);
     void reset();
     void describe(const std::string& key, const std::string& value);
     Result<std::uint64_t> register_kernel(const void* code, std::size_t size, const KernelSource& kernel);

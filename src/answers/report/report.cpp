@@ -77,16 +77,18 @@ Result<std::vector<answers::Asked>> questions_of(std::string_view names, const O
     return wanted;
 }
 
-Result<answers::AnswerPointer> ask_report(const std::vector<std::string>& files, const OptionValues& values) {
-    const auto with =
-        std::find_if(values.begin(), values.end(), [](const auto& value) { return value.first == "with"; });
-    if (with == values.end()) {
-        return answers::read_one<answers::AnswerPointer>(
-            files.front(), [&](Reading& reading) { return report_answer().begin(reading, values); });
+/// The report alone, or with others from the same reading.
+Result<Pending<answers::AnswerPointer>> begin_all(Reading& reading, const OptionValues& values) {
+    OptionValues own = values;
+    const auto with = std::find_if(own.begin(), own.end(), [](const auto& value) { return value.first == "with"; });
+    if (with == own.end()) {
+        return answers::begin_answer<ReportQuestion, Report, begin>(reading, own);
     }
-    const Result<std::vector<answers::Asked>> questions = questions_of(with->second, values);
-    return questions.ok() ? answers::ask_together(*questions, files.front())
-                          : Result<answers::AnswerPointer>(questions.error());
+    const std::string names = with->second;
+    own.erase(with);
+    const Result<std::vector<answers::Asked>> questions = questions_of(names, own);
+    return questions.ok() ? answers::begin_together(reading, *questions)
+                          : Result<Pending<answers::AnswerPointer>>(questions.error());
 }
 
 } // namespace
@@ -100,7 +102,7 @@ const answers::Entry& report_answer() {
     static const answers::Entry entry = [] {
         answers::Entry made = answers::joining_entry<ReportQuestion, Report, begin>(
             "report", "Show where the time of a recorded run went, brick by brick");
-        made.ask = ask_report;
+        made.begin = begin_all;
         made.documents.push_back(answers::together_document());
         made.info.schemas.emplace_back(made.documents.back().schema);
         made.info.json = "As JSON (schema plumb.report/2; with --with plumb.answers/1)";

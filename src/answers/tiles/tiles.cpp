@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answers/tiles/tiles.hpp"
 
-#include "analysis/tiles.hpp"
 #include "answers/reading.hpp"
 
 namespace plumb {

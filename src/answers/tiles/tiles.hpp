@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer to PLUMB_TILE in words and JSON; its structs are in plumb/tiles.hpp, since Profiler::tiles() gives them too.
+// The answer to PLUMB_TILE in words and JSON.
 // Pure functions; any thread.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "analysis/tiles.hpp"
 #include "page/options.hpp"
 #include "page/page.hpp"
-#include "plumb/tiles.hpp"
 
 namespace plumb {
 
