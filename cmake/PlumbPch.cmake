@@ -34,45 +34,33 @@ function(plumb_pch target kind)
   target_compile_options(${target} PRIVATE ${PLUMB_PCH_REUSED})
 endfunction()
 
-# Unity: a target's sources as a few files that include them, since most of what a compiler does for one is its headers. Rooms that
-# ship are compiled source by source, and so is everything in the preset dev, where a forgotten include shows.
-set(PLUMB_UNITY OFF CACHE STRING "Which sources are compiled several at a time: OFF, TESTS or ALL")
+# Unity: a target's sources as a few files that include them, since most of what a compiler does for one is its headers. What is
+# optimised for speed is compiled source by source where it ships, and so is everything in the preset dev, where a forgotten include shows.
+set(PLUMB_UNITY OFF CACHE STRING "Which sources are compiled several at a time: OFF, SMALL (tests and small rooms) or ALL")
 
 function(plumb_unity target kind)
-  if(PLUMB_UNITY STREQUAL "ALL" OR (PLUMB_UNITY STREQUAL "TESTS" AND kind MATCHES "test"))
+  if(PLUMB_UNITY STREQUAL "ALL" OR (PLUMB_UNITY STREQUAL "SMALL" AND kind MATCHES "test|small"))
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
     # A name at the head of one source is no mistake in the next one.
     target_compile_options(${target} PRIVATE -Wno-shadow -Wno-subobject-linkage)
   endif()
 endfunction()
 
-# plumb_unity_by(<target> <words>): of the target's sources only those are compiled together whose paths within their folder begin
+# plumb_unity_by(<room> <words>): of the room's sources only those are compiled together whose paths within their folder begin
 # with the same of these words. For rooms whose parts use the same names.
-function(plumb_unity_by target)
-  get_target_property(sources ${target} SOURCES)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
-  foreach(word IN LISTS ARGN)
-    set(group ${sources})
-    list(FILTER group INCLUDE REGEX "(^|/)${word}[^/]*(/[^/]*)?$")
-    set_property(SOURCE ${group} PROPERTY UNITY_GROUP ${word})
+function(plumb_unity_by room)
+  foreach(target IN ITEMS plumb_${room} plumb_small_${room})
+    if(NOT TARGET ${target})
+      continue()
+    endif()
+    get_target_property(sources ${target} SOURCES)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+    foreach(word IN LISTS ARGN)
+      set(group ${sources})
+      list(FILTER group INCLUDE REGEX "(^|/)${word}[^/]*(/[^/]*)?$")
+      set_property(SOURCE ${group} PROPERTY UNITY_GROUP ${word})
+    endforeach()
   endforeach()
-endfunction()
-
-# plumb_small_sources(<target> <source> …): those of the target's sources that are optimised for size, where the others are not.
-# They start with the headers of a small_room, if one was made before.
-function(plumb_small_sources target)
-  if(PLUMB_UNITY STREQUAL "ALL") # for presets that are not optimised for size anywhere
-    return()
-  endif()
-  set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS ${PLUMB_SMALL})
-  set_property(SOURCE ${ARGN} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
-  get_target_property(reused ${target} PRECOMPILE_HEADERS_REUSE_FROM)
-  if(ARGN AND reused AND TARGET plumb_pch_small_room)
-    get_target_property(folder plumb_pch_small_room BINARY_DIR)
-    set(header "${folder}/CMakeFiles/plumb_pch_small_room.dir/cmake_pch.hxx")
-    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS -include "${header}")
-    set_property(SOURCE ${ARGN} APPEND PROPERTY OBJECT_DEPENDS "${header}" "${header}.gch")
-  endif()
 endfunction()
 
 # For ccache: its preprocessed text names the precompiled file. And g++ 12 forgets of what comes from a precompiled file that

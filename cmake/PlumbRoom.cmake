@@ -4,6 +4,7 @@
 #   [SMALL]                        # optimised for size: nothing here runs for each record or element
 #   SOURCES a.cpp b.cpp            # listed once, relative to the room
 #   [SMALL_SOURCES c.cpp …]        # those of which that is true in a room that is not SMALL
+#   [THREAD_LOCAL a.cpp …]         # those of both that use thread-local variables, in a room of libplumb-attach (its exports_test finds others)
 #   [TESTS a_test.cpp …]           # becomes plumb_<name>_test; test-only helpers (.cpp) go here too
 #   [MOCKS virtual_x.cpp …]        # stand-ins its tests need, relative to tests/mocks; tests then see tests/
 #   [DEPENDS room …]               # the rooms it includes; whatever those depend on comes along
@@ -11,7 +12,8 @@
 #   [LIBRARIES pkg::tgt …]         # what its sources use: zstd::libzstd_shared, plumb::xxhash, …
 #   [TEST_LIBRARIES pkg::tgt …])   # what only its tests use: nlohmann_json::nlohmann_json, GTest::gmock, …
 #
-# A room is an OBJECT library plumb_<name>; its objects end in libplumb, or in libplumb-analysis (PLUMB_ANALYSIS_ROOMS).
+# A room is an OBJECT library plumb_<name>, and plumb_small_<name> for its small sources; plumb_objects() gives what they made. It
+# ends in libplumb, or in libplumb-analysis (PLUMB_ANALYSIS_ROOMS).
 # Its tests link the objects of this room and of the rooms it depends on, never the whole library: a call to a room
 # further up does not link, and an edit elsewhere does not relink these tests.
 #
@@ -23,7 +25,7 @@
 # which are in neither.
 
 function(plumb_room name)
-  cmake_parse_arguments(PARSE_ARGV 1 room "SMALL" "" "SOURCES;SMALL_SOURCES;TESTS;MOCKS;DEPENDS;TEST_DEPENDS;LIBRARIES;TEST_LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 room "SMALL" "" "SOURCES;SMALL_SOURCES;THREAD_LOCAL;TESTS;MOCKS;DEPENDS;TEST_DEPENDS;LIBRARIES;TEST_LIBRARIES")
   if(room_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "plumb_room(${name}): unknown arguments: ${room_UNPARSED_ARGUMENTS}")
   endif()
@@ -53,34 +55,28 @@ function(plumb_room name)
   set_property(GLOBAL PROPERTY plumb_mocks_${name} ${room_MOCKS})
   set_property(GLOBAL PROPERTY plumb_test_libraries_${name} ${room_TEST_LIBRARIES})
 
-  add_library(plumb_${name} OBJECT ${room_SOURCES} ${room_SMALL_SOURCES})
-  plumb_target(plumb_${name})
-  target_include_directories(plumb_${name} PRIVATE "${PROJECT_SOURCE_DIR}/src")
-  target_link_libraries(plumb_${name} PRIVATE Threads::Threads ${room_LIBRARIES})
+  # Where nothing is optimised for size one library is enough.
+  if(PLUMB_UNITY STREQUAL "ALL")
+    list(APPEND room_SOURCES ${room_SMALL_SOURCES})
+    set(room_SMALL_SOURCES "")
+  endif()
+  set(kind room)
   if(room_SMALL)
-    plumb_pch(plumb_${name} small_room)
-  else()
-    plumb_pch(plumb_${name} room)
+    set(kind small_room)
   endif()
-  plumb_small_sources(plumb_${name} ${room_SMALL_SOURCES})
-  if(NOT name IN_LIST PLUMB_ANALYSIS_ROOMS)
-    # libplumb is small: what it does not use of a room is left out of it.
-    target_compile_options(plumb_${name} PRIVATE -ffunction-sections -fdata-sections)
+  plumb_room_library(plumb_${name} ${kind} ${room_SOURCES})
+  if(room_SMALL_SOURCES)
+    plumb_room_library(plumb_small_${name} small_room ${room_SMALL_SOURCES})
   endif()
-
-  if(name IN_LIST PLUMB_LATE_ROOMS)
-    plumb_late_room(${name} ${room_SOURCES} ${room_SMALL_SOURCES})
+  if(room_THREAD_LOCAL)
+    plumb_late_room(${name} ${room_THREAD_LOCAL})
   endif()
 
   if(PLUMB_BUILD_TESTS AND room_TESTS)
     add_executable(plumb_${name}_test ${room_TESTS} ${room_MOCKS})
     plumb_target(plumb_${name}_test)
     target_include_directories(plumb_${name}_test PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
-    foreach(part IN LISTS closure)
-      target_sources(plumb_${name}_test PRIVATE $<TARGET_OBJECTS:plumb_${part}>)
-      get_property(libraries GLOBAL PROPERTY plumb_libraries_${part})
-      target_link_libraries(plumb_${name}_test PRIVATE ${libraries})
-    endforeach()
+    plumb_use_rooms(plumb_${name}_test ${closure})
     target_link_libraries(plumb_${name}_test PRIVATE
       GTest::gtest_main Threads::Threads ${CMAKE_DL_LIBS} ${room_TEST_LIBRARIES})
     plumb_pch(plumb_${name}_test room_test)
@@ -88,13 +84,48 @@ function(plumb_room name)
   endif()
 endfunction()
 
-# plumb_late_room(<name> <source> …): the room once more, as plumb_late_<name>, for libplumb-attach: a program loads that at any time, when
-# there may be no room left for thread-local variables that are found without a call.
+# One of the libraries of a room; in plumb_room() alone.
+macro(plumb_room_library target kind)
+  add_library(${target} OBJECT ${ARGN})
+  plumb_target(${target})
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  target_link_libraries(${target} PRIVATE Threads::Threads ${room_LIBRARIES})
+  plumb_pch(${target} ${kind})
+  if(NOT name IN_LIST PLUMB_ANALYSIS_ROOMS)
+    # libplumb is small: what it does not use of a room is left out of it.
+    target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
+  endif()
+endmacro()
+
+# plumb_objects(<variable> <room> …): the objects of these rooms.
+function(plumb_objects out)
+  set(objects "")
+  foreach(room IN LISTS ARGN)
+    list(APPEND objects $<TARGET_OBJECTS:plumb_${room}>)
+    if(TARGET plumb_small_${room})
+      list(APPEND objects $<TARGET_OBJECTS:plumb_small_${room}>)
+    endif()
+  endforeach()
+  set(${out} ${objects} PARENT_SCOPE)
+endfunction()
+
+# plumb_use_rooms(<target> <room> …): the target takes the objects of these rooms, and what they use.
+function(plumb_use_rooms target)
+  plumb_objects(objects ${ARGN})
+  target_sources(${target} PRIVATE ${objects})
+  foreach(room IN LISTS ARGN)
+    get_property(libraries GLOBAL PROPERTY plumb_libraries_${room})
+    target_link_libraries(${target} PRIVATE ${libraries})
+  endforeach()
+endfunction()
+
+# plumb_late_room(<name> <source> …): these sources of the room once more, as plumb_late_<name>, for libplumb-attach: a program loads that at
+# any time, when there may be no room left for thread-local variables that are found without a call.
 function(plumb_late_room name)
   set(late plumb_late_${name})
   add_library(${late} OBJECT EXCLUDE_FROM_ALL ${ARGN})
   plumb_target(${late})
-  foreach(property IN ITEMS INCLUDE_DIRECTORIES LINK_LIBRARIES COMPILE_OPTIONS UNITY_BUILD UNITY_BUILD_BATCH_SIZE)
+  foreach(property IN ITEMS INCLUDE_DIRECTORIES LINK_LIBRARIES COMPILE_OPTIONS)
     get_target_property(value plumb_${name} ${property})
     set_property(TARGET ${late} PROPERTY ${property} "${value}")
   endforeach()
@@ -103,6 +134,24 @@ function(plumb_late_room name)
     target_compile_options(${late} PRIVATE -mtls-dialect=gnu2) # descriptors, which aarch64 has without being asked
   endif()
   target_compile_definitions(${late} PRIVATE PLUMB_TLS_MODEL=)
+  set_property(SOURCE ${ARGN} PROPERTY SKIP_UNITY_BUILD_INCLUSION ON) # so that their objects are told apart by name
+  string(REPLACE ";" "|" names "${ARGN}")
+  set_property(GLOBAL PROPERTY plumb_late_objects_${name} "/(${names})[.]o$")
+endfunction()
+
+# plumb_late_objects(<variable> <room> …): the objects of these rooms, as libplumb-attach takes them.
+function(plumb_late_objects out)
+  set(objects "")
+  foreach(room IN LISTS ARGN)
+    plumb_objects(usual ${room})
+    if(TARGET plumb_late_${room})
+      get_property(late GLOBAL PROPERTY plumb_late_objects_${room})
+      list(TRANSFORM usual REPLACE "(.+)" "$<FILTER:\\1,EXCLUDE,${late}>")
+      list(APPEND usual $<TARGET_OBJECTS:plumb_late_${room}>)
+    endif()
+    list(APPEND objects ${usual})
+  endforeach()
+  set(${out} ${objects} PARENT_SCOPE)
 endfunction()
 
 # plumb_backend_registry(<source> <rooms>): for each word of PLUMB_BACKENDS adds the folder src/backends/<word>, which calls
