@@ -35,12 +35,22 @@ void RequestLives::take_earliest() {
     event.mark == RequestMark::in_step ? in_step(event) : mark(event);
 }
 
+/// Where there is no room for more ids, whatever is not known was forgotten.
+bool RequestLives::forgotten(std::uint64_t id) const {
+    return counts_.rest_not_followed || forgotten_.find(id) != forgotten_.end();
+}
+
 RequestLives::Open* RequestLives::open(const RequestEvent& event) {
     if (const auto known = open_.find(event.id); known != open_.end()) {
         return &known->second;
     }
+    if (forgotten(event.id)) { // for good: what is left of it would look like a request that began here
+        return nullptr;
+    }
     if (open_.size() == most_open) {
+        forgotten_.insert(event.id);
         ++counts_.not_followed;
+        counts_.rest_not_followed = forgotten_.size() == most_forgotten;
         return nullptr;
     }
     Open& made = open_[event.id];
@@ -94,7 +104,8 @@ void RequestLives::give(Open& request) const {
 void RequestLives::mark(const RequestEvent& event) {
     const bool ends = event.mark == RequestMark::end;
     if (ends && open_.find(event.id) == open_.end()) {
-        ++counts_.ends_without_begin;
+        counts_.ends_without_begin += forgotten(event.id) ? 0 : 1;
+        forgotten_.erase(event.id);
         return;
     }
     Open* const request = open(event);
@@ -135,7 +146,7 @@ void RequestLives::mark(const RequestEvent& event) {
 void RequestLives::in_step(const RequestEvent& event) {
     const auto known = open_.find(event.id);
     if (known == open_.end()) {
-        ++counts_.steps_without_begin;
+        counts_.steps_without_begin += forgotten(event.id) ? 0 : 1;
         return;
     }
     Open& request = known->second;

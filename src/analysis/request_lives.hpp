@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "plumb/request.hpp"
@@ -55,14 +56,16 @@ struct RequestCounts {
     std::uint64_t ends_without_begin = 0;  // of one that had ended before, or whose marks are not in the recording
     std::uint64_t steps_without_begin = 0; // the same, of a request in the batch of a step
     std::uint64_t out_of_order = 0;        // marks that lay too far behind others of an earlier time
-    std::uint64_t not_followed = 0;        // marks of requests beyond those followed at once
+    std::uint64_t not_followed = 0;        // requests beyond those followed at once
+    bool rest_not_followed = false;        // and all that began later: most_forgotten of those were open
     std::uint64_t traces_unread = 0;
 };
 
 class RequestLives {
   public:
-    static constexpr std::size_t most_marks = std::size_t{1} << 17; // put in order, 80 bytes each
-    static constexpr std::size_t most_open = std::size_t{1} << 16;  // requests followed at once
+    static constexpr std::size_t most_marks = std::size_t{1} << 17;     // put in order, 80 bytes each
+    static constexpr std::size_t most_open = std::size_t{1} << 16;      // requests followed at once
+    static constexpr std::size_t most_forgotten = std::size_t{1} << 20; // ids of others, 48 bytes each
 
     struct Keep {
         std::size_t stretches = 0, steps = 0; // of each request
@@ -98,6 +101,7 @@ class RequestLives {
     void mark(const resolve::RequestEvent& event);
     void in_step(const resolve::RequestEvent& event);
     Open* open(const resolve::RequestEvent& event);
+    [[nodiscard]] bool forgotten(std::uint64_t id) const;
     void leave_phase(Open& request, std::int64_t now_ns) const;
     void keep_stretch(RequestLife& life, const RequestStretch& stretch) const;
     void idle_until(Open& request, std::int64_t now_ns) const;
@@ -111,6 +115,7 @@ class RequestLives {
     std::uint64_t order_ = 0;
     std::int64_t now_ns_;
     std::map<std::uint64_t, Open> open_; // no hash that a recording could aim at
+    std::set<std::uint64_t> forgotten_;  // that began while most_open were, and have not ended
     RequestCounts counts_;
 };
 

@@ -181,6 +181,50 @@ TEST(RequestLives, a_million_at_once_are_followed_as_far_as_memory_is_meant_to_g
     EXPECT_EQ(most_kept, 2U);
 }
 
+TEST(RequestLives, one_that_was_not_followed_is_no_new_request_when_there_is_room_again) {
+    constexpr std::uint64_t beyond = 100, many = RequestLives::most_open + beyond;
+    std::uint64_t lives = 0;
+    RequestLives all({}, {}, [&](const RequestLife&) { ++lives; });
+    std::int64_t at = 0;
+    for (std::uint64_t i = 0; i < many; ++i) {
+        all.take(mark(i, RequestMark::queue, at++));
+    }
+    for (std::uint64_t i = 0; i < many - beyond; ++i) {
+        all.take(end(i, at++, 1));
+    }
+    for (std::uint64_t i = many - beyond; i < many; ++i) {
+        all.take(mark(i, RequestMark::prefill, at++));
+        all.take(in_step(i, 1, at++));
+        all.take(mark(i, RequestMark::decode, at++));
+        all.take(end(i, at++, 1));
+    }
+    all.take(mark(many - 1, RequestMark::queue, at++)); // its id comes again
+    all.finish();
+    EXPECT_EQ(lives, RequestLives::most_open + 1);
+    EXPECT_EQ(all.counts().begun, RequestLives::most_open + 1);
+    EXPECT_EQ(all.counts().not_followed, beyond);
+    EXPECT_EQ(all.counts().ends_without_begin, 0U);
+    EXPECT_EQ(all.counts().steps_without_begin, 0U);
+}
+
+TEST(RequestLives, where_even_the_forgotten_are_too_many_nothing_that_begins_later_is_followed) {
+    constexpr std::uint64_t many = RequestLives::most_open + RequestLives::most_forgotten;
+    std::uint64_t lives = 0;
+    RequestLives all({}, {}, [&](const RequestLife&) { ++lives; });
+    std::int64_t at = 0;
+    for (std::uint64_t i = 0; i < many + 10; ++i) {
+        all.take(mark(i, RequestMark::queue, at++));
+    }
+    for (std::uint64_t i = 0; i < many + 10; ++i) {
+        all.take(end(i, at++, 1));
+    }
+    all.take(mark(many, RequestMark::decode, at++));
+    all.finish();
+    EXPECT_EQ(lives, RequestLives::most_open);
+    EXPECT_EQ(all.counts().not_followed, RequestLives::most_forgotten);
+    EXPECT_TRUE(all.counts().rest_not_followed);
+}
+
 TEST(RequestLives, a_million_one_after_the_other_are_all_there) {
     constexpr std::uint64_t many = 1'000'000;
     std::uint64_t lives = 0;

@@ -238,8 +238,9 @@ void RequestsReader::add_notes(const resolve::Losses& losses) {
          " ends are of a request that had ended before, or of which no mark is in the recording.");
     note(counts.steps_without_begin,
          " times a request was in the batch of a step before its first mark or behind its end.");
-    note(counts.not_followed, " marks are of requests beyond the " + page::grouped(RequestLives::most_open) +
-                                  " that are followed at once: those requests are missing here.");
+    note(counts.not_followed, " requests began while " + page::grouped(RequestLives::most_open) +
+                                  " others were open, as many as are followed at once: they are missing here" +
+                                  (counts.rest_not_followed ? ", and all that began after them." : "."));
     note(counts.out_of_order, " marks lie more than " + page::grouped(RequestLives::most_marks) +
                                   " marks behind later ones: phases of their requests may be wrong.");
     note(counts.traces_unread, " trace ids could not be read: give the W3C traceparent header as it came.");
