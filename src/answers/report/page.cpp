@@ -301,8 +301,25 @@ std::string_view sync_sentence(const std::string& mode) {
     return {};
 }
 
-double uncertain_share(const PhaseSummary& phase) {
-    return phase.wall.period_ns > 0 ? phase.wall.off_cpu_uncertain_ns / phase.wall.period_ns : 0;
+/// Empty where the place of nearly all off-CPU time is known.
+std::string uncertain_sentence(const PhaseSummary& phase) {
+    const WallAccount& wall = phase.wall;
+    const auto percent = [&wall](double ns) {
+        return fixed(100 * ns / wall.period_ns, 1);
+    };
+    if (constexpr double worth_saying = 1e-3;
+        wall.period_ns <= 0 || wall.off_cpu_uncertain_ns < worth_saying * wall.period_ns) {
+        return {};
+    }
+    // Unattributed time is in no brick, and idle holds all else that is in none.
+    const double least = std::max(0.0, wall.unattributed_ns - wall.off_cpu_uncertain_ns);
+    const double most = wall.unattributed_ns + std::min(wall.idle_ns, wall.off_cpu_uncertain_ns);
+    return std::string(phase_word(phase.phase)) + ": when threads were off the CPU is not known for " +
+           percent(wall.off_cpu_uncertain_ns) +
+           " % of the period (added up, at most the period), as is usual where workers wait for work; times of bricks "
+           "and steps and tok/s do not depend on it; overlap, idle, unattributed and coverage are estimates: "
+           "unattributed is between " +
+           percent(least) + " and " + percent(most) + " % of the period";
 }
 
 /// What the reader must know before trusting the tables; nothing where all went well.
@@ -329,11 +346,8 @@ void add_remarks(Page& page, const Report& report, const std::vector<const Phase
         remark("note  ", sentence);
     }
     for (const PhaseSummary* phase : phases) {
-        if (constexpr double worth_saying = 1e-3; uncertain_share(*phase) >= worth_saying) {
-            remark("note  ", std::string(phase_word(phase->phase)) + ": " + fixed(100 * uncertain_share(*phase), 1) +
-                                 " % of the period was off the CPU at moments that could not be placed inside or "
-                                 "between bricks (threads added up, at most the period); unattributed may be wrong by "
-                                 "as much, but by no more than what lies in no brick");
+        if (const std::string sentence = uncertain_sentence(*phase); !sentence.empty()) {
+            remark("note  ", sentence);
         }
     }
     for (const std::string& note : report.notes) {

@@ -266,8 +266,19 @@ TEST(TextReport, M5_what_a_sync_mode_serialises_is_stated) {
 TEST(TextReport, notes_and_uncertain_time_are_printed) {
     const std::string text = render_text(crowded_report());
     EXPECT_TRUE(contains(text, "\nnote  not crash-safe: rings are in anonymous memory\n"));
-    EXPECT_TRUE(contains(text, "\nnote  decode: 1.0 % of the period was off the CPU at moments"));
+    EXPECT_TRUE(contains(text, "\nnote  decode: when threads were off the CPU is not known for 1.0 % of the period"));
     EXPECT_FALSE(contains(render_text(healthy_report()), "note  "));
+}
+
+TEST(TextReport, uncertain_time_of_a_worker_pool_says_what_it_can_change) {
+    Report report = healthy_report();
+    WallAccount& wall = report.phases[1].wall;
+    wall.off_cpu_uncertain_ns = 0.9 * wall.period_ns;
+    wall.unattributed_ns = 0.04 * wall.period_ns;
+    wall.idle_ns = 0.03 * wall.period_ns;
+    const std::string text = render_text(report);
+    EXPECT_TRUE(contains(text, "times of bricks and steps and tok/s do not depend on it")) << text;
+    EXPECT_TRUE(contains(text, "unattributed is between 0.0 and 7.0 % of the period")) << text;
 }
 
 TEST(TextReport, labels_are_marked_untimed) {
