@@ -274,8 +274,7 @@ class Errors(Case):
                 call()
             self.assertRegex(raised.exception.code, code)
         with recording():
-            for sentence, call in (("beyond 65,534", lambda: plumb.push(plumb.layer(70_000))),
-                                   ("a name is empty", lambda: plumb.push(plumb.brick(""))),
+            for sentence, call in (("a name is empty", lambda: plumb.push(plumb.brick(""))),
                                    ("a profiler is open", lambda: plumb.profiler("on"))):
                 with self.assertRaisesRegex(plumb.Error, sentence):
                     call()
@@ -291,12 +290,25 @@ class Errors(Case):
                 call()
         self.assertFalse(prof.enabled)
 
+    def test_numbers_that_mean_nothing_are_named_with_what_is_meant(self):
+        with self.assertRaisesRegex(ValueError, "^bytes=-1 is no amount of work: it is a finite number from 0$"):
+            plumb.brick("a", bytes=-1)
+        with self.assertRaisesRegex(ValueError, "^flops=nan is no amount"):
+            plumb.work(flops=float("nan"))
+        with self.assertRaisesRegex(ValueError, "^8589934592 is no index of a layer: that is 0 to 65534$"):
+            plumb.layer(2**33)
+        plumb.layer(65534), plumb.brick("a", bytes=0, flops=1e21)
+
     def test_arguments_of_a_wrong_kind_are_refused_where_they_are_given(self):
         for kind, call in ((TypeError, lambda: plumb.brick(7)), (TypeError, lambda: plumb.brick("a", byts=1)),
                            (TypeError, lambda: plumb.brick("a", bytes="many")), (ValueError, lambda: plumb.brick("a", category="x")),
                            (ValueError, lambda: plumb.step("decoding")), (TypeError, lambda: plumb.step(tokens=1.5)),
                            (ValueError, lambda: plumb.step(tokens=-1)), (TypeError, lambda: plumb.layer("0")),
                            (ValueError, lambda: plumb.layer(-1)), (ValueError, lambda: plumb.layer(2**64)),
+                           (ValueError, lambda: plumb.layer(65535)), (ValueError, lambda: plumb.layer(2**33)),
+                           (ValueError, lambda: plumb.brick("a", bytes=-1)), (ValueError, lambda: plumb.brick("a", bytes=float("nan"))),
+                           (ValueError, lambda: plumb.brick("a", flops=float("inf"))), (OverflowError, lambda: plumb.brick("a", elements=10**400)),
+                           (ValueError, lambda: plumb.work(bytes_per_kv=-0.5)), (ValueError, lambda: plumb.work(flops=float("nan"))),
                            (ValueError, lambda: plumb.span(plumb.brick("a"), -1, 2)),
                            (TypeError, lambda: plumb.push("attention")), (TypeError, lambda: plumb.work(1)),
                            (TypeError, lambda: plumb.span(plumb.layer(0), 1, 2)), (TypeError, lambda: plumb.Scope())):

@@ -6,6 +6,7 @@
 #include "_extension.h"
 
 #include <dlfcn.h>
+#include <float.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -231,6 +232,7 @@ enum { category_keyword = 4 };
 static Word step_keywords[] = {{"prefill_tokens", 0}, {"decode_tokens", 0}, {"sequences", 0},
                                {"kv_length", 0},      {"tokens", 0},        {0, 0}};
 enum { tokens_keyword = 4 };
+enum { most_index = 65534 }; // of a layer: what a record has room for
 
 /// Negative with an exception.
 static int keyword_in(const Word* words, PyObject* key) {
@@ -273,7 +275,12 @@ static int read_work(PyObject* const* values, PyObject* keywords, plumb_work* wo
         } else if (keyword == category_keyword) {
             PyErr_SetString(PyExc_TypeError, "a category is given where the brick is made");
         } else if (keyword >= 0) {
-            *fields[keyword] = PyFloat_AsDouble(values[i]);
+            const double given = PyFloat_AsDouble(values[i]);
+            if (!(given >= 0 && given <= DBL_MAX) && PyErr_Occurred() == NULL) {
+                PyErr_Format(PyExc_ValueError, "%s=%R is no amount of work: it is a finite number from 0",
+                             brick_keywords[keyword].text, values[i]);
+            }
+            *fields[keyword] = given;
         }
         if (PyErr_Occurred() != NULL) {
             return 0;
@@ -354,9 +361,12 @@ static PyObject* make_step(PyObject* Py_UNUSED(module), PyObject* const* values,
 
 static PyObject* make_layer(PyObject* Py_UNUSED(module), PyObject* given) {
     const uint64_t index = count_in(given);
+    if (index > most_index && PyErr_Occurred() == NULL) {
+        PyErr_Format(PyExc_ValueError, "%R is no index of a layer: that is 0 to 65534", given);
+    }
     Scope* scope = PyErr_Occurred() != NULL ? NULL : new_scope(kind_layer);
     if (scope != NULL) {
-        scope->is.layer = index < UINT32_MAX ? (uint32_t)index : UINT32_MAX;
+        scope->is.layer = (uint32_t)index;
     }
     return (PyObject*)scope;
 }

@@ -3,6 +3,7 @@
 
 import ctypes
 import itertools
+import math
 import operator
 import threading
 
@@ -11,7 +12,7 @@ from . import _library
 KINDS = ("brick", "step", "layer", "context")
 PHASES = ("none", "prefill", "decode", "mixed")
 CATEGORIES = ("other", "norm", "attention", "ffn", "moe", "embedding", "output", "cache", "collective", "transfer")
-MOST_INDEX = 2**32 - 1
+MOST_INDEX = 65534  # of a layer: what a record has room for
 
 
 class Work(ctypes.Structure):
@@ -155,10 +156,18 @@ def _word(words, given, what):
     return words.index(given)
 
 
+def _work(**given):
+    work = Work(ctypes.sizeof(Work), 0, *given.values())
+    for name, value in given.items():
+        if not 0 <= getattr(work, name) < math.inf:
+            raise ValueError(f"{name}={value!r} is no amount of work: it is a finite number from 0")
+    return work
+
+
 def brick(name, /, *, bytes=0, flops=0, elements=0, bytes_per_kv=0, category="other"):
     if not isinstance(name, str):
         raise TypeError("a brick takes its name, and keywords")
-    work = Work(ctypes.sizeof(Work), 0, bytes, flops, elements, bytes_per_kv)
+    work = _work(bytes=bytes, flops=flops, elements=elements, bytes_per_kv=bytes_per_kv)
     known = bytes or flops or elements or bytes_per_kv
     return _scope("brick", ctypes.byref(work) if known else None, name, _word(CATEGORIES, category, "category"))
 
@@ -181,7 +190,9 @@ def _count(given):
 
 
 def layer(index, /):
-    return _scope("layer", min(_count(index), MOST_INDEX))
+    if _count(index) > MOST_INDEX:
+        raise ValueError(f"{index!r} is no index of a layer: that is 0 to {MOST_INDEX}")
+    return _scope("layer", operator.index(index))
 
 
 def context():
@@ -208,7 +219,7 @@ def pop():
 
 
 def work(*, bytes=0, flops=0, elements=0, bytes_per_kv=0):
-    given = Work(ctypes.sizeof(Work), 0, bytes, flops, elements, bytes_per_kv)
+    given = _work(bytes=bytes, flops=flops, elements=elements, bytes_per_kv=bytes_per_kv)
     if State.profiler is not None:
         _check(_lib.plumb_set_work(State.profiler, ctypes.byref(given)))
 
