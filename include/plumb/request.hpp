@@ -67,8 +67,8 @@ constexpr detail::TraceParentTag trace_parent(const char* header) noexcept { ret
 #else
 
 /// PLUMB_REQUEST(prof, id, phase, tags…): from here on the request is in that phase. `id`: any integer of the caller, of one
-/// request at a time. Tags: trace_parent(header), best with its first mark; tokens(n), with RequestPhase::end: how many it
-/// gave, 0 where it was given up before its first.
+/// request at a time; shown as an unsigned one of 64 bits, so that -1 is 18446744073709551615. Tags: trace_parent(header),
+/// best with its first mark; tokens(n), with RequestPhase::end: how many it gave, 0 where it was given up before its first.
 #define PLUMB_REQUEST(prof, ...)                                \
     do {                                                        \
         if (PLUMB_UNLIKELY((prof).enabled())) {                 \

@@ -24,6 +24,13 @@ TEST(Request, a_mark_is_a_moment_and_the_id_of_the_caller_whatever_integer_that_
                                       "request_part 0=1000", "request_part 1=128", "request 7 mark=5"}));
 }
 
+TEST(Request, a_negative_id_is_kept_as_an_unsigned_one_whatever_its_width) {
+    TestRecorder recorder;
+    PLUMB_STEP_REQUEST(recorder, -1);
+    PLUMB_STEP_REQUEST(recorder, std::int64_t{-1});
+    EXPECT_EQ(recorder.take(), (Words{"request 18446744073709551615 mark=0", "request 18446744073709551615 mark=0"}));
+}
+
 TEST(Request, in_a_step_it_is_one_record) {
     TestRecorder recorder;
     PLUMB_STEP_REQUEST(recorder, 7U);
