@@ -6,6 +6,8 @@
 #include <cctype>
 #include <charconv>
 #include <limits>
+#include <ostream>
+#include <streambuf>
 #include <string>
 
 #include "base/hex.hpp"
@@ -58,6 +60,36 @@ std::string words_of(const std::string& what, const std::pair<std::uint64_t, std
                ? what + "s from " + std::to_string(first) + " on"
                : what + "s " + std::to_string(first) + " to " + std::to_string(last);
 }
+
+/// What is written waits here until something of the window was given: one that holds nothing leaves nothing behind.
+class HeldBack final : public std::streambuf {
+  public:
+    HeldBack(std::streambuf& out, const InWindow& given) : out_(out), given_(given) {}
+
+  private:
+    bool pass_on() {
+        const auto length = static_cast<std::streamsize>(held_.size());
+        const bool good = out_.sputn(held_.data(), length) == length;
+        held_.clear();
+        return good;
+    }
+    std::streamsize xsputn(const char* text, std::streamsize length) override {
+        if (given_.found == 0) {
+            held_.append(text, static_cast<std::size_t>(length));
+            return length;
+        }
+        return pass_on() ? out_.sputn(text, length) : 0;
+    }
+    int_type overflow(int_type character) override {
+        const char one = traits_type::to_char_type(character);
+        return xsputn(&one, 1) == 1 ? traits_type::not_eof(character) : traits_type::eof();
+    }
+    int sync() override { return given_.found == 0 ? 0 : pass_on() ? out_.pubsync() : -1; }
+
+    std::streambuf& out_;
+    const InWindow& given_;
+    std::string held_;
+};
 
 /// Which bound is to blame that a window held nothing, and what there is.
 Error nothing_in(const recording::RecordedRun& run, const ExportWindow& window, const InWindow& given) {
@@ -181,11 +213,18 @@ Result<std::vector<std::string>> export_recording(const std::string& recording, 
     if (!part.ok()) {
         return part.error();
     }
-    const Status written = exporting::write_as(format, part->feed, out);
+    if (part->given == nullptr) {
+        const Status written = exporting::write_as(format, part->feed, out);
+        return written.ok() ? Result<std::vector<std::string>>(std::move(part->notes)) : written.error();
+    }
+    exporting::HeldBack held(*out.rdbuf(), *part->given);
+    std::ostream stream(&held);
+    stream.setstate(out.rdstate());
+    const Status written = exporting::write_as(format, part->feed, stream); // flushes
     if (!written.ok()) {
         return written.error();
     }
-    if (part->given != nullptr && part->given->found == 0) {
+    if (part->given->found == 0) {
         return exporting::nothing_in(*run, window, *part->given);
     }
     return std::move(part->notes);
