@@ -36,10 +36,10 @@ page::Page page_of(const HistogramReport& report, const TextOptions&) {
     Page page;
     TextTable table({"phase", "brick"}, {"calls", "min us", "p50 us", "p99 us", "max us"}, {"the shortest 99 %"});
     for (const analysis::RowSpread& row : report.rows) {
-        table.add_row({word_of(row.phase), printable(row.name, 40), grouped(row.time.count),
-                       fixed(row.time.min_ns / 1e3, 1), page.figure(row.name, row.time.p50_ns, 1e3, 1),
-                       page.figure(row.name, row.time.p99_ns, 1e3, 1), fixed(row.time.max_ns / 1e3, 1),
-                       bars(row.bins)});
+        const std::string phase = word_of(row.phase), name = printable(row.name, 40), whose = phase + ' ' + name;
+        table.add_row({phase, name, grouped(row.time.count), fixed(row.time.min_ns / 1e3, 1),
+                       page.figure(whose, row.time.p50_ns, 1e3, 1), page.figure(whose, row.time.p99_ns, 1e3, 1),
+                       fixed(row.time.max_ns / 1e3, 1), bars(row.bins)});
     }
     if (table.rows() == 0) {
         page.note("No brick was timed.");

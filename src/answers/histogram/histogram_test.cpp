@@ -54,7 +54,7 @@ TEST(Histogram, F1_few_calls_have_no_p99_and_it_is_never_above_the_longest) {
     const std::string text = answers::said_of(histogram_answer(), tape).text;
     EXPECT_NE(text.find("attention   1,000    196.0    196.0    196.0    196.0"), std::string::npos) << text;
     EXPECT_NE(text.find("lm_head       999    196.0    196.0      n/a    196.0"), std::string::npos) << text;
-    EXPECT_NE(text.find("n/a  lm_head: too few samples (n = 999, p99 needs 1000)"), std::string::npos) << text;
+    EXPECT_NE(text.find("n/a  decode lm_head: too few samples (n = 999, p99 needs 1000)"), std::string::npos) << text;
 }
 
 } // namespace
