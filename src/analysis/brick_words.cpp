@@ -19,6 +19,16 @@ bool among(std::string_view word, std::string_view aliases) {
 
 } // namespace
 
+std::string_view mark_beside_account(std::string_view brick) {
+    for (const std::string_view row :
+         {"unattributed", "idle", "overlap", "host: unattributed", "host: idle", "idle in bricks", bricks_outside}) {
+        if (brick == row) {
+            return " (brick)";
+        }
+    }
+    return {};
+}
+
 std::string brick_of_word(std::string_view word) {
 #define PLUMB_BRICK_OF_WORD(name, id, category, aliases) \
     if (among(word, aliases))                            \

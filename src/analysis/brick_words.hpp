@@ -13,6 +13,9 @@ inline constexpr const char* bricks_outside = "bricks outside its steps";
 inline constexpr const char* bricks_outside_legend =
     "bricks outside its steps: leaf bricks between its steps, or of other steps at that time: they have no row here";
 
+/// " (brick)" behind the name of a brick that is that of a row of the wall account; else empty.
+[[nodiscard]] std::string_view mark_beside_account(std::string_view brick);
+
 /// The well-known brick of that name or alias, else the word itself.
 [[nodiscard]] std::string brick_of_word(std::string_view word);
 /// Whether a brick of a recording is the one a word names: by its own name, or by an alias of it.

@@ -14,7 +14,9 @@ using namespace page;
 constexpr std::size_t name_columns = 60;
 
 std::string name_cell(const BudgetRow& row) {
-    return printable(row.name, name_columns) + (row.parent ? " +" : row.lap ? " ~" : "");
+    std::string name = printable(row.name, name_columns);
+    name += row.account ? std::string_view() : analysis::mark_beside_account(row.name);
+    return name + (row.parent ? " +" : row.lap ? " ~" : "");
 }
 
 std::string judged(const BudgetRow& row) {

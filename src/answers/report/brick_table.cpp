@@ -20,6 +20,7 @@ constexpr std::size_t name_columns = 40;
 
 std::string marked_name(const Row& row) {
     std::string name = printable(row.key.name.empty() ? "(unnamed)" : row.key.name, name_columns);
+    name += analysis::mark_beside_account(row.key.name);
     if (row.parent) {
         name += " +";
     }

@@ -238,6 +238,17 @@ TEST(TextReport, a_brick_that_waited_off_the_cpu_is_explained_though_it_holds_ot
     EXPECT_TRUE(contains(render_text(report), "\nbricks were off the CPU for a part of their time"));
 }
 
+TEST(TextReport, a_brick_named_as_a_row_of_the_account_can_be_told_from_it) {
+    Report report = only_decode(healthy_report());
+    report.bricks[0].key.name = "idle";
+    report.bricks[1].key.name = "unattributed";
+    const std::string text = render_text(report);
+    for (const char* each : {"\nidle (brick) ", "\nidle  ", "\nunattributed (brick) ", "\nunattributed  "}) {
+        EXPECT_TRUE(contains(text, each)) << each << text;
+    }
+    EXPECT_FALSE(contains(render_text(healthy_report()), "(brick)"));
+}
+
 TEST(TextReport, bricks_outside_its_steps_have_a_row_and_a_sentence) {
     EXPECT_FALSE(contains(render_text(healthy_report()), "bricks outside its steps"));
     Report report = only_decode(healthy_report());
