@@ -126,6 +126,10 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
     const std::size_t colon = text.rfind(':');
     const std::string_view port = text.substr(colon + 1); // all of it where there is none
     const auto [end, failed] = std::from_chars(port.data(), port.data() + port.size(), endpoint.port);
+    if (failed == std::errc::result_out_of_range && end == port.data() + port.size()) {
+        return Error{ErrorCode::invalid_argument,
+                     "\"" + std::string(text) + "\" has no such port: ports are 1 to 65535; say 127.0.0.1:9464"};
+    }
     if (failed != std::errc{} || end != port.data() + port.size()) {
         return misfit;
     }

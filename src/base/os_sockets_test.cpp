@@ -32,6 +32,14 @@ TEST(Sockets, what_is_no_address_is_refused_with_an_example) {
     }
 }
 
+TEST(Sockets, a_port_beyond_16_bits_is_refused_with_those_there_are) {
+    for (const char* text : {"99999", "127.0.0.1:65536", "[::1]:99999999999999999999"}) {
+        const Result<Endpoint> parsed = parse_endpoint(text);
+        ASSERT_FALSE(parsed.ok()) << text;
+        EXPECT_NE(parsed.error().message.find("ports are 1 to 65535"), std::string::npos) << parsed.error().message;
+    }
+}
+
 TEST(Sockets, a_port_that_is_taken_is_refused_and_free_again_afterwards) {
     Endpoint endpoint;
     Result<Socket> first = listen_on(endpoint);
