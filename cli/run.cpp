@@ -144,6 +144,16 @@ std::string variable(const char* name) {
     return value != nullptr ? value : "";
 }
 
+/// The working folder as a part of out=: its percent signs are none of a placeholder.
+std::filesystem::path working_folder() {
+    std::error_code error;
+    std::string folder = std::filesystem::current_path(error).string();
+    for (std::size_t at = 0; (at = folder.find('%', at)) != std::string::npos; at += 2) {
+        folder.insert(at, 1, '%');
+    }
+    return folder;
+}
+
 /// PLUMB, on, with the user's own keys.
 plumb::Result<std::string> spec(const RunArguments& arguments) {
     plumb::Result<plumb::Config> config = plumb::Config::from_env();
@@ -159,10 +169,13 @@ plumb::Result<std::string> spec(const RunArguments& arguments) {
         return plumb::Error{plumb::ErrorCode::invalid_argument,
                             "--kernels records what a device does: leave sync=none out of PLUMB"};
     }
-    std::error_code error;
-    const std::filesystem::path path =
-        std::filesystem::absolute(arguments.out.empty() ? config->out : arguments.out, error);
-    config->out = path.string(); // the command may change its folder
+    if (!arguments.out.empty()) {
+        if (plumb::Status status = config->set("out", arguments.out, "-o"); !status.ok()) {
+            return status.error();
+        }
+    }
+    const std::filesystem::path path = working_folder() / config->out; // that alone where it is absolute
+    config->out = path.string();                                       // the command may change its folder
     const std::string folder = path.parent_path().string();
     if (folder.find('%') == folder.npos && ::access((folder + "/.").c_str(), W_OK | X_OK) != 0) {
         const int reason = errno;

@@ -183,12 +183,22 @@ bool set_tiles(Config& config, std::string_view value) {
     return true;
 }
 
+/// Whether every % is of something that session::expand_words() puts in.
+bool known_placeholders(std::string_view path) {
+    for (std::size_t at = path.find('%'); at != std::string_view::npos; at = path.find('%', at + 2)) {
+        if (at + 1 == path.size() || std::string_view("phr%").find(path[at + 1]) == std::string_view::npos) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /// What it says exactly is for whoever listens or writes there.
 bool set_metrics(Config& config, std::string_view value) {
     const bool port = !value.empty() && value.find('/') == std::string_view::npos &&
                       ((value.back() >= '0' && value.back() <= '9') || value.ends_with("%r"));
     config.metrics = value;
-    return port || value.ends_with(".prom");
+    return (port || value.ends_with(".prom")) && known_placeholders(value);
 }
 
 struct KeyRule {
@@ -204,11 +214,11 @@ constexpr double longest_keep = 1e9; // seconds: 30 years
 
 // The one table of keys.
 const KeyRule rules[] = {
-    {{"out", "path with %p (pid), %h (host), %r (rank), or none",
+    {{"out", "path with %p (pid), %h (host), %r (rank), %% (a percent sign), or none",
       "where the recording goes; an existing file is kept aside; none keeps it in memory for snapshot() only "
       "(default plumb-%p.plumb)"},
      [](Config& c, std::string_view v) {
-         return !v.empty() && (c.out = v, true);
+         return !v.empty() && known_placeholders(v) && (c.out = v, true);
      }},
     {{"ring", "bytes from 4 KiB to 1 GiB: 65536, 512KiB, 4MiB",
       "ring of each recording thread, rounded down to a power of two (default 1MiB)"},
@@ -303,9 +313,10 @@ const KeyRule rules[] = {
     {{"tiles", "off, on, or a number of tiles",
       "whether PLUMB_TILE acts, and how many tiles each thread keeps apart, from 16 to 65536 (default off; on is 4096)"},
      set_tiles},
-    {{"metrics", "port, address and port, or file: 9464, 0.0.0.0:9464, [::1]:946%r, run-%r.prom",
+    {{"metrics",
+      "port, address and port, or file, with %p, %h, %r and %% as in out=: 9464, 0.0.0.0:9464, [::1]:946%r, run-%r.prom",
       "running totals for Prometheus while it records, over HTTP (on 127.0.0.1 unless an address is given; port 0 is any "
-      "that is free) or in a file for node_exporter; %p, %h and %r as in out= (default: none)"},
+      "that is free) or in a file for node_exporter (default: none)"},
      set_metrics},
 };
 

@@ -101,6 +101,10 @@ TEST(Config, F16_a_value_that_does_not_fit_names_its_grammar) {
                              "rank=8/8",
                              "rank=3+tp=1",
                              "out=",
+                             "out=%z.plumb",
+                             "out=run-%",
+                             "out=%%%",
+                             "metrics=run-%d.prom",
                              "device.every=0",
                              "graph.every=0",
                              "graph.stamps=all",
@@ -154,6 +158,7 @@ TEST(Config, keys_that_do_not_go_together_are_refused_however_they_were_set) {
 TEST(Config, every_key_is_read) {
     const Config defaults;
     EXPECT_EQ(parsed("out=a/b-%p.plumb").out, "a/b-%p.plumb");
+    EXPECT_EQ(parsed("out=100%%/%h-%r.plumb").out, "100%%/%h-%r.plumb");
     EXPECT_EQ(parsed("ring=65536").ring_bytes, 65536u);
     EXPECT_EQ(parsed("ring=512KiB").ring_bytes, 512u * 1024);
     EXPECT_EQ(parsed("ring=1.5MiB").ring_bytes, 3u * 512 * 1024);

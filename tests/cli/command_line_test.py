@@ -513,6 +513,19 @@ class Run(Case):
             self.assertIn("no engine was met", why)
             self.assertEqual(done.stderr, f"note  {why}\n")
 
+    def test_a_recording_takes_only_the_placeholders_there_are(self):
+        done = self.run_plumb("-o", "run-%z.plumb", "--", "true")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr, 'error: -o "run-%z.plumb" does not fit; -o takes path with %p (pid), %h (host), %r (rank), '
+                                      '%% (a percent sign), or none\n')
+
+    def test_a_percent_sign_in_the_working_folder_is_itself(self):
+        folder = FOLDER / "50%off"
+        folder.mkdir()
+        done = subprocess.run([PLUMB, "run", "--", "sh", "-c", "echo $PLUMB"], capture_output=True, text=True, env=ENVIRONMENT, timeout=HANG,
+                              cwd=folder)
+        self.assertIn("50%%off/plumb-%p.plumb,", done.stdout, done.stderr)
+
     def test_torch_was_not_looked_for_where_the_python_package_is_not_there(self):
         root = self.installed("alone")
         said = self.run_plumb("--", "true", of=root / "bin" / "plumb").stderr
