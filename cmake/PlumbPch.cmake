@@ -25,7 +25,11 @@ set(PLUMB_PCH_room_test_OPTIONS -O0)
 
 function(plumb_pch target kind)
   target_compile_options(${target} PRIVATE ${PLUMB_PCH_${kind}_OPTIONS})
-  plumb_unity(${target} ${kind})
+  if(kind STREQUAL "room")
+    plumb_unity(${target} ALL)
+  else()
+    plumb_unity(${target})
+  endif()
   if(NOT PLUMB_PCH OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     return()
   endif()
@@ -34,12 +38,14 @@ function(plumb_pch target kind)
   target_compile_options(${target} PRIVATE ${PLUMB_PCH_REUSED})
 endfunction()
 
-# Unity: a target's sources as a few files that include them, since most of what a compiler does for one is its headers. What is
-# optimised for speed is compiled source by source where it ships, and so is everything in the preset dev, where a forgotten include shows.
-set(PLUMB_UNITY OFF CACHE STRING "Which sources are compiled several at a time: OFF, SMALL (tests and small rooms) or ALL")
+# Unity: a target's sources as a few files that include them, since most of what a compiler does for one is its headers. What runs
+# while a program records, and is optimised for speed, is compiled source by source where it ships. So is everything in the preset dev,
+# where a forgotten include shows.
+set(PLUMB_UNITY OFF CACHE STRING "Which sources are compiled several at a time: OFF, MOST or ALL")
 
-function(plumb_unity target kind)
-  if(PLUMB_UNITY STREQUAL "ALL" OR (PLUMB_UNITY STREQUAL "SMALL" AND kind MATCHES "test|small"))
+# plumb_unity(<target> [ALL]): the target's are; with ALL only where PLUMB_UNITY is that.
+function(plumb_unity target)
+  if(PLUMB_UNITY STREQUAL "ALL" OR (PLUMB_UNITY STREQUAL "MOST" AND NOT ARGN))
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
     # A name at the head of one source is no mistake in the next one.
     target_compile_options(${target} PRIVATE -Wno-shadow -Wno-subobject-linkage)

@@ -63,8 +63,8 @@ std::vector<std::string> find_libraries() {
 constexpr unsigned rows = 4096, units = 1024; // 64 MiB of weights a kernel: above any cache
 
 /// Kernels with an event before the first and after each.
-struct Chain {
-    Chain(Gpu& gpu, unsigned kernel_count, DevicePointer memory, std::size_t memory_bytes)
+struct TracedChain {
+    TracedChain(Gpu& gpu, unsigned kernel_count, DevicePointer memory, std::size_t memory_bytes)
         : gpu_(gpu), kernels(kernel_count), weights_(memory), bytes_(memory_bytes), graph(make_graph(gpu)), exec(gpu) {
         const GraphNode root = add_event(gpu, graph, nullptr, push());
         GraphNode last = root;
@@ -191,7 +191,7 @@ void run_cupti(const ResultFile& results, const Options& options) {
     gpu.wait();
     const unsigned kernels = options.tiny ? 8 : 48;
     const int rounds = options.tiny ? 5 : 200;
-    Chain before(gpu, kernels, memory, bytes);
+    TracedChain before(gpu, kernels, memory, bytes);
     static_cast<void>(replay_times(gpu, before.exec, rounds));
     const double untraced = spread_of(replay_times(gpu, before.exec, rounds)).median;
 
@@ -199,7 +199,7 @@ void run_cupti(const ResultFile& results, const Options& options) {
     if (!reader.ok()) {
         throw NotApplicable{reader.error().message};
     }
-    Chain chain(gpu, kernels, memory, bytes); // instantiated while it is traced
+    TracedChain chain(gpu, kernels, memory, bytes); // instantiated while it is traced
     chain.enqueue_eager();
     gpu.wait();
     const std::vector<double> eager = chain.spans();

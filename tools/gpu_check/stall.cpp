@@ -7,7 +7,7 @@
 namespace gpu_check {
 namespace {
 
-void write(const ResultFile& results, const char* when, const std::vector<double>& launches) {
+void write_launches(const ResultFile& results, const char* when, const std::vector<double>& launches) {
     const Json at = {{"when", when}};
     results.figure("launch.host", spread_of(launches), "ns", at);
     results.figure("launch.host_p99_9", quantile_of(launches, 0.999), "ns", at);
@@ -61,9 +61,9 @@ void run_stall(const ResultFile& results, const Options& options) {
     for (const auto& graph : profiled) {
         launch(*graph, settled);
     }
-    write(results, "no profiler", none);
-    write(results, "twins are built", building);
-    write(results, "twins are there", settled);
+    write_launches(results, "no profiler", none);
+    write_launches(results, "twins are built", building);
+    write_launches(results, "twins are there", settled);
     std::uint64_t sampled = 0;
     for (const plumb::GraphSummary& summary : report_of(*profiler).graphs) {
         sampled += summary.sampled_replays;
