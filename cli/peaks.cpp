@@ -9,7 +9,7 @@
 #include <string>
 
 #include "cli/output.hpp"
-#include "plumb/command_json.hpp"
+#include "plumb/selftest.hpp"
 #ifdef PLUMB_CLI_DECODER
 #include "decoder/kernels/cpu/bf16_peak.hpp"
 #endif

@@ -8,7 +8,7 @@
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/ticker.hpp"
-#include "plumb/command_json.hpp"
+#include "plumb/results.hpp"
 
 namespace {
 
@@ -19,31 +19,15 @@ struct RecoverArguments {
     bool json = false;
 };
 
-void print_text(const plumb::RecoverSummary& summary) {
-    if (summary.rings == 0 && summary.records_recovered == 0) {
-        std::cout << "nothing to recover: no ring of this run is left\n";
-    } else {
-        std::cout << summary.records_recovered << (summary.records_recovered == 1 ? " record" : " records")
-                  << " recovered\n";
-    }
-    for (const std::string& note : summary.notes) {
-        std::cout << "note  " << terminal_text(note) << '\n';
-    }
-}
-
 int recover(const RecoverArguments& arguments) {
-    plumb::Result<plumb::RecoverSummary> summary = [&arguments] {
+    const plumb::Result<plumb::Answer> answer = [&arguments] {
         const Ticker ticker("recovering " + arguments.recording);
         return plumb::recover_recording(arguments.recording);
     }();
-    if (!summary) {
-        return say_error(summary.error().message, arguments.json);
+    if (!answer) {
+        return say_error(answer.error().message, arguments.json);
     }
-    if (arguments.json) {
-        std::cout << plumb::render_json(*summary);
-    } else {
-        print_text(*summary);
-    }
+    std::cout << (arguments.json ? answer->json() : answer->text());
     return exit_ok;
 }
 

@@ -18,7 +18,7 @@ BELOW = {
     "asking": ["recording"],
     "metrics": ["asking"],
     "drain": ["record", "recording"],
-    "backends": ["record"],
+    "backends": ["record", "asking"],
     "fingerprint": ["drain", "backends"],
     "cudagraph": ["fingerprint"],
     "resolve": ["recording"],

@@ -11,7 +11,6 @@
 
 #include "plumb/answer.hpp"
 #include "plumb/api.hpp"
-#include "plumb/counters.hpp"
 #include "plumb/graph_probe.hpp"
 #include "plumb/hip.hpp"
 #include "plumb/record.hpp"
@@ -24,6 +23,9 @@ namespace plumb {
 
 class CudaGraphCache;
 class Session; // src/session
+namespace base {
+class CounterReader; // src/base
+}
 
 /// When stamps are taken and collected (docs/reference/configuration.md says what each means on each backend).
 enum class SyncMode : std::uint8_t { deferred, immediate, per_layer, none };
@@ -83,9 +85,9 @@ struct PLUMB_API Config {
     std::string metrics;     // live metrics for Prometheus: address and port, or a file; empty: none
 
     // Not part of the spec.
-    const HostClock* clock = nullptr;        // injected; must outlive the profiler
-    CounterReader* counter_reader = nullptr; // for counters=on; null: the system's; must outlive the profiler
-    Diagnostic diagnostic = nullptr;         // null: one line on stderr
+    const HostClock* clock = nullptr;              // injected; must outlive the profiler
+    base::CounterReader* counter_reader = nullptr; // for counters=on; null: the system's; must outlive the profiler
+    Diagnostic diagnostic = nullptr;               // null: one line on stderr
     void* diagnostic_user = nullptr;
 
     /// "off", "0" and "" are off; "on" and "1" are on; then key=value, separated by commas.

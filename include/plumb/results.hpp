@@ -280,16 +280,12 @@ struct ExportWindow {
 /// The samples of a window; reads no more of the file than it needs where the recording says which steps lie where. Gives
 /// sentences that whoever looks at the output should know. A format for viewers that are slow with more than 2 million slices
 /// (perfetto) has whole steps evenly spaced where nothing is set. Errors: as above; invalid_argument for a track that is not there;
-/// not_found where nothing lies in the window, after what a stream without samples holds.
+/// not_found where nothing lies in the window; then nothing was written.
 PLUMB_API Result<std::vector<std::string>> export_recording(const std::string& recording, std::string_view format,
                                                             std::ostream& out, const ExportWindow& window);
 
-struct RecoverSummary {
-    std::uint64_t records_recovered = 0; // taken from the ring
-    std::uint64_t rings = 0;             // ring files removed
-    std::vector<std::string> notes;      // what was damaged or missing
-};
-/// Folds a dead run's ring into its recording and removes the ring. Error already_exists while the writer lives.
-PLUMB_API Result<RecoverSummary> recover_recording(const std::string& path);
+/// Folds a dead run's ring into its recording and removes the ring; says what was in it, as text and as JSON (schema
+/// plumb.recover/1). Error already_exists while the writer lives.
+PLUMB_API Result<Answer> recover_recording(const std::string& path);
 
 } // namespace plumb

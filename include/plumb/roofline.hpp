@@ -26,22 +26,6 @@ struct Peaks {
     Figure last_level_cache_bytes; // of the place
 };
 
-/// Every figure of Peaks, by its name in files and JSON. Append-only.
-struct PeakField {
-    const char* name;
-    Figure Peaks::*figure;
-};
-inline constexpr PeakField peak_fields[] = {
-    {"read_gigabytes_per_second", &Peaks::read_gigabytes_per_second},
-    {"one_thread_gigabytes_per_second", &Peaks::one_thread_gigabytes_per_second},
-    {"f32_teraflops", &Peaks::f32_teraflops},
-    {"one_thread_f32_teraflops", &Peaks::one_thread_f32_teraflops},
-    {"bf16_teraflops", &Peaks::bf16_teraflops},
-    {"l1_bytes", &Peaks::l1_bytes},
-    {"l2_bytes", &Peaks::l2_bytes},
-    {"last_level_cache_bytes", &Peaks::last_level_cache_bytes},
-};
-
 /// What kept a brick from being faster, as far as measured values tell.
 enum class Bottleneck : std::uint8_t { unknown, memory, compute, latency, cache };
 [[nodiscard]] inline const char* bottleneck_word(Bottleneck bottleneck) {

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "answers/report/report.hpp"
-#include "plumb/command_json.hpp"
+#include "asking/selftest.hpp"
+#include "plumb/selftest.hpp"
 
 namespace plumb {
 
@@ -15,8 +16,14 @@ namespace answers {
 struct Document;
 [[nodiscard]] std::vector<Document> documents_of_commands();
 [[nodiscard]] std::vector<Document> documents_of_exports();
+[[nodiscard]] Answer answer_of_selftest(SelfTest test);
 } // namespace answers
 
+struct RecoverSummary {
+    std::uint64_t records_recovered = 0; // taken from the ring
+    std::uint64_t rings = 0;             // ring files removed
+    std::vector<std::string> notes;      // what was damaged or missing
+};
 template <class V>
 void describe(V& v, const RecoverSummary& s) {
     v.type("recover", "What a killed run left in its rings (`plumb recover`).");
@@ -25,6 +32,7 @@ void describe(V& v, const RecoverSummary& s) {
     v("notes", s.notes, "sentences the reader must know");
 }
 constexpr const char* schema_of(const RecoverSummary&) { return "plumb.recover/1"; }
+[[nodiscard]] page::Page page_of(const RecoverSummary& summary, const TextOptions& options);
 
 template <class V>
 void describe(V& v, const Capability& c) {
@@ -73,6 +81,7 @@ void describe(V& v, const SelfTest& t) {
     v("backends", t.backends, "every backend of this build");
 }
 constexpr const char* schema_of(const SelfTest&) { return "plumb.selftest/1"; }
+[[nodiscard]] page::Page page_of(const SelfTest& test, const TextOptions& options);
 
 /// Peaks that were measured, and the file that keeps them.
 struct MeasuredPeaks {

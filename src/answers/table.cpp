@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libplumb asks of this library: its functions, in one table.
 #include "analysis/report_builder.hpp"
+#include "answers/commands.hpp"
 #include "answers/reading.hpp"
 #include "answers/report/report.hpp"
 #include "asking/analysis_table.hpp"
@@ -53,6 +54,7 @@ const plumb::asking::AnalysisTable* plumb_analysis_table() noexcept {
         .report_json = report_json,
         .known_answers = answers::known_answers,
         .ask = answers::ask,
+        .answer_of_selftest = answers::answer_of_selftest,
         .json_schema = answers::json_schema,
         .json_reference = answers::json_reference,
     };

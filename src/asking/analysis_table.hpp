@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "asking/selftest.hpp"
 #include "plumb/answer.hpp"
 #include "plumb/results.hpp"
 #include "recording/bytes.hpp"
@@ -37,6 +38,7 @@ struct AnalysisTable {
     std::string (*report_json)(const Report&);
     const std::vector<AnswerInfo>& (*known_answers)();
     Result<Answer> (*ask)(std::string_view name, const std::vector<std::string>& files, const OptionValues&);
+    Answer (*answer_of_selftest)(SelfTest);
     Result<std::string> (*json_schema)(std::string_view schema);
     std::string (*json_reference)();
 };

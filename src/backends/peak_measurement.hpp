@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/peak_fields.hpp"
 #include "plumb/backend.hpp"
 
 namespace plumb::backends {

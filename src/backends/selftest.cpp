@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plumb/selftest.hpp"
+#include "backends/measure_selftest.hpp"
 
 #include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "asking/analysis_table.hpp"
 #include "backends/pair_fit.hpp"
 #include "backends/registry.hpp"
 #include "base/os.hpp"
 #include "clock/host_clock.hpp"
+#include "plumb/selftest.hpp"
 
 namespace plumb {
 namespace {
@@ -128,7 +130,7 @@ DeviceSelfTest test_device(Backend& backend, Device device) {
 
 } // namespace
 
-Result<SelfTest> run_selftest() {
+SelfTest measure_selftest() {
     SelfTest test;
     const clock::HostClockChoice choice = clock::choose_host_clock(clock::facts_of_this_machine());
     test.cpu = base::cpu_model();
@@ -148,6 +150,11 @@ Result<SelfTest> run_selftest() {
         test.backends.push_back(std::move(result));
     }
     return test;
+}
+
+Result<Answer> run_selftest() {
+    const Result<asking::AnalysisPointer> analysis = asking::analysis(); // before all the work
+    return analysis.ok() ? (*analysis)->answer_of_selftest(measure_selftest()) : Result<Answer>(analysis.error());
 }
 
 } // namespace plumb

@@ -451,7 +451,7 @@ recording::Counters Drain::counters() {
     }
     recording::Counters result;
     if (options_.hardware != nullptr) {
-        CounterTotals read = options_.hardware->read();
+        base::CounterTotals read = options_.hardware->read();
         result.hardware = std::move(read.totals);
         result.hardware_reason = std::move(read.reason);
     }

@@ -17,11 +17,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/processor_counters.hpp"
 #include "clock/host_clock.hpp"
 #include "drain/device_collector.hpp"
 #include "drain/off_cpu_sampler.hpp"
 #include "drain/tile_ledger.hpp"
-#include "plumb/counters.hpp"
 #include "plumb/result.hpp"
 #include "record/ring_set.hpp"
 #include "recording/writer.hpp"
@@ -34,7 +34,7 @@ struct DrainOptions {
     std::optional<clock::ClockReading> opened;
     std::uint64_t device_every = 1;                   // device scopes are timed in one step out of so many
     std::function<void(const std::string&)> diagnose; // one sentence for the user
-    CounterReader* hardware = nullptr;                // null: processor counters were not asked for
+    base::CounterReader* hardware = nullptr;          // null: processor counters were not asked for
 };
 
 class Drain : public std::enable_shared_from_this<Drain> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/metadata_codec.hpp"
+#include "base/peak_fields.hpp"
 
 #include <algorithm>
 #include <bit>

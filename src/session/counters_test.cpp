@@ -18,9 +18,9 @@
 namespace plumb {
 namespace {
 
-class StandIn final : public CounterReader {
+class StandIn final : public base::CounterReader {
   public:
-    CounterTotals read() override {
+    base::CounterTotals read() override {
         reads.insert(reads.end(), std::this_thread::get_id());
         if (!allowed) {
             return {{}, "the system does not allow it"};
@@ -115,9 +115,9 @@ TEST_F(CountersTest, T12_counters_that_are_not_allowed_or_not_asked_for_are_abse
 
 TEST_F(CountersTest, the_counters_of_this_machine_are_read_or_absent_with_a_reason) {
     const auto reader = base::open_processor_counters();
-    const CounterTotals first = reader->read();
+    const base::CounterTotals first = reader->read();
     EXPECT_EQ(first.totals.size() < 4, !first.reason.empty());
-    const CounterTotals second = reader->read();
+    const base::CounterTotals second = reader->read();
     for (std::size_t i = 0; i < std::min(first.totals.size(), second.totals.size()); ++i) {
         EXPECT_LE(first.totals[i].second, second.totals[i].second) << first.totals[i].first;
     }
@@ -135,7 +135,7 @@ TEST_F(CountersTest, T7_a_counter_that_some_threads_refuse_is_absent_and_not_a_p
     rlimit few = before;
     few.rlim_cur = static_cast<rlim_t>(next) + 7; // the list of threads, four counters of one, two of the other
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
-    const CounterTotals totals = base::open_processor_counters()->read();
+    const base::CounterTotals totals = base::open_processor_counters()->read();
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
     lock.unlock();
     other.join();

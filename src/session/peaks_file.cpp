@@ -11,6 +11,7 @@
 
 #include "base/json_writer.hpp"
 #include "base/os.hpp"
+#include "base/peak_fields.hpp"
 #include "plumb/selftest.hpp"
 #include "session/flat_json.hpp"
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/peak_fields.hpp"
 #include "plumb/profiler.hpp"
 #include "plumb/selftest.hpp"
 #include "recording/reader.hpp"

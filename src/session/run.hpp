@@ -83,7 +83,8 @@ class Run {
     std::unique_ptr<record::RingSet> rings_;
     std::unique_ptr<metrics::Exporter> metrics_; // null: not asked for, or not to be had; follows writer_
     std::unique_ptr<recording::Writer> writer_;
-    std::unique_ptr<CounterReader> counters_; // null: counters=off, or the reader is the caller's; outlives drain_
+    std::unique_ptr<base::CounterReader>
+        counters_; // null: counters=off, or the reader is the caller's; outlives drain_
     std::shared_ptr<drain::Drain> drain_;
     std::unique_ptr<fingerprint::TensorWatch>
         tensors_;                                // null: tensors=off; stays until we end, as threads may be inside

@@ -129,7 +129,7 @@ class Killed : public CoreTest {
         ASSERT_EQ(wait_for(child).signal, SIGKILL);
         check(read_back(path()), tally);
         if (tally.rounds % 5 == 0) {
-            const Result<RecoverSummary> recovered = recover_recording(path());
+            const Result<Answer> recovered = recover_recording(path());
             ASSERT_TRUE(recovered.ok()) << recovered.error().message;
             Tally again;
             check(read_back(path()), again);

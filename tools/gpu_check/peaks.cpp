@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "base/peak_fields.hpp"
 #include "plumb/backend.hpp"
 #include "rates.hpp"
 #include "sections.hpp"

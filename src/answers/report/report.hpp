@@ -8,6 +8,7 @@
 #include <iterator>
 #include <optional>
 
+#include "base/peak_fields.hpp"
 #include "page/options.hpp"
 #include "page/page.hpp"
 #include "plumb/results.hpp"

@@ -2,6 +2,7 @@
 #include "answers/report/sample_report_testing.hpp"
 
 #include "answers/rendered_testing.hpp"
+#include "base/peak_fields.hpp"
 
 namespace plumb::answers {
 
