@@ -127,12 +127,11 @@ class Scratch:
 
 
 def compiled(source):
-    """The files that one compiler call compiles: the source, or what a unity build put together in it."""
-    if not source.is_file():
-        return []
-    if "/Unity/" not in str(source):
-        return [source]
-    return [pathlib.Path(name) for name in re.findall(r'^#include "(.+)"', source.read_text(encoding="utf-8"), re.M)]
+    """The files that one compiler call compiles: the source, or what a unity build put together in it. One that the build is yet to
+    make (PTX as text) holds no test."""
+    unity = "/Unity/" in str(source) and source.is_file()
+    sources = re.findall(r'^#include "(.+)"', source.read_text(encoding="utf-8"), re.M) if unity else [source]
+    return [path for path in map(pathlib.Path, sources) if path.is_file()]
 
 
 def changed_files(patch):
