@@ -86,6 +86,9 @@ void print_text(const plumb::PeakTest& test, const std::string& file) {
 } // namespace
 
 int measure_and_store_peaks(bool as_json) {
+    if (const plumb::Result<std::string> file = plumb::peaks_file(); !file) {
+        return say_error(file.error().message, as_json);
+    }
     const plumb::PeakTest test = measure();
     const plumb::Result<std::string> file = plumb::store_peaks(test.peaks);
     if (!file) {

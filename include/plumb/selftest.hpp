@@ -30,7 +30,10 @@ struct PeakTest {
 /// Takes all cores for some seconds; measures nothing while a run records, so that neither disturbs the other: the caller
 /// sees to that.
 PLUMB_API PeakTest measure_peaks(const PeakProgress& progress = {});
-/// Keeps them in the user's cache folder for the runs of this machine; returns the file. It is replaced as a whole.
+/// The file that store_peaks() writes, in the user's cache folder, which this makes. Ask before measuring: error permission where
+/// it cannot be written.
+PLUMB_API Result<std::string> peaks_file();
+/// Keeps them for the runs of this machine; returns the file. It is replaced as a whole.
 PLUMB_API Result<std::string> store_peaks(const std::vector<Peaks>& peaks);
 /// What store_peaks() kept on this very machine. Error not_found: nothing was, or it was on another one.
 PLUMB_API Result<std::vector<Peaks>> stored_peaks();

@@ -28,6 +28,11 @@ const Error not_ours{ErrorCode::corrupt, "the file of peaks is damaged; run `plu
 const Error not_here{ErrorCode::not_found,
                      "no peaks were measured on this machine; run `plumb selftest --peaks` on it"};
 
+Error refused(const std::string& folder) {
+    return {ErrorCode::permission,
+            "peaks cannot be kept in " + folder + "; set XDG_CACHE_HOME to a folder that can be written"};
+}
+
 /// FNV-1a: only tells machines that share a home folder apart; the file itself says whose it is.
 std::string file_name(const Machine& machine) {
     std::uint64_t hash = 0xcbf29ce484222325U;
@@ -189,25 +194,33 @@ Result<std::string> peaks_folder() {
     return folder + "/plumb";
 }
 
-Result<std::string> write_peaks(const std::string& folder, const Machine& machine, const std::vector<Peaks>& peaks) {
+Result<std::string> file_to_write(const std::string& folder, const Machine& machine) {
     std::error_code error;
     fs::create_directories(folder, error);
-    const std::string path = folder + "/" + file_name(machine);
-    const Error refused{ErrorCode::permission,
-                        "peaks cannot be kept in " + folder + "; set XDG_CACHE_HOME to a folder that can be written"};
-    std::string temporary = path + ".XXXXXX";
-    const int file = error ? -1 : mkstemp(temporary.data()); // mode 0600
+    if (error || access(folder.c_str(), W_OK | X_OK) != 0) {
+        return refused(folder);
+    }
+    return folder + "/" + file_name(machine);
+}
+
+Result<std::string> write_peaks(const std::string& folder, const Machine& machine, const std::vector<Peaks>& peaks) {
+    const Result<std::string> path = file_to_write(folder, machine);
+    if (!path) {
+        return path;
+    }
+    std::string temporary = *path + ".XXXXXX";
+    const int file = mkstemp(temporary.data()); // mode 0600
     if (file < 0) {
-        return refused;
+        return refused(folder);
     }
     const std::string text = peaks_json(machine, peaks);
     const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
     // A crash must not leave an empty file under the real name.
     const bool kept = written && fsync(file) == 0;
     close(file);
-    if (!kept || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    if (!kept || std::rename(temporary.c_str(), path->c_str()) != 0) {
         unlink(temporary.c_str());
-        return refused;
+        return refused(folder);
     }
     return path;
 }
@@ -228,6 +241,11 @@ Result<std::vector<Peaks>> read_peaks(const std::string& folder, const Machine& 
 } // namespace plumb::session
 
 namespace plumb {
+
+Result<std::string> peaks_file() {
+    const Result<std::string> folder = session::peaks_folder();
+    return folder ? session::file_to_write(*folder, session::this_machine()) : folder;
+}
 
 Result<std::string> store_peaks(const std::vector<Peaks>& peaks) {
     const Result<std::string> folder = session::peaks_folder();

@@ -27,6 +27,8 @@ struct Machine {
 
 /// Error permission without a usable home or cache folder.
 [[nodiscard]] Result<std::string> peaks_folder();
+/// The file for this machine in the folder, which is made; written by write_peaks(). Error permission where it cannot be.
+[[nodiscard]] Result<std::string> file_to_write(const std::string& folder, const Machine& machine);
 /// Returns the file.
 [[nodiscard]] Result<std::string> write_peaks(const std::string& folder, const Machine& machine,
                                               const std::vector<Peaks>& peaks);

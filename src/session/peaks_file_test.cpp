@@ -143,6 +143,20 @@ TEST_F(PeaksFile, a_folder_that_cannot_be_written_is_named_with_its_fix) {
     const Result<std::string> written = write_peaks(folder_ + "/file/below", here, some_peaks());
     ASSERT_FALSE(written.ok());
     EXPECT_NE(written.error().message.find("XDG_CACHE_HOME"), std::string::npos);
+    ASSERT_EQ(setenv("XDG_CACHE_HOME", (folder_ + "/file").c_str(), 1), 0);
+    const Result<std::string> asked = peaks_file(); // before anything is measured
+    ASSERT_FALSE(asked.ok());
+    EXPECT_NE(asked.error().message.find("XDG_CACHE_HOME"), std::string::npos);
+}
+
+TEST_F(PeaksFile, asking_where_it_will_be_makes_its_folder_and_no_file) {
+    ASSERT_EQ(setenv("XDG_CACHE_HOME", folder_.c_str(), 1), 0);
+    const Result<std::string> asked = peaks_file();
+    ASSERT_TRUE(asked.ok()) << asked.error().message;
+    EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/plumb"));
+    const Result<std::string> stored = store_peaks(some_peaks());
+    ASSERT_TRUE(stored.ok()) << stored.error().message;
+    EXPECT_EQ(*asked, *stored);
 }
 
 TEST_F(PeaksFile, a_profiler_takes_what_was_measured_here_into_its_recording_and_measures_nothing) {

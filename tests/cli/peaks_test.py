@@ -3,6 +3,7 @@
 
 usage: peaks_test.py PLUMB MAKE_RECORDING SOURCE_DIR"""
 
+import copy
 import json
 import os
 import pathlib
@@ -11,6 +12,8 @@ import tempfile
 import unittest
 
 from shell import HANG, PLUMB, main, schema_problems
+
+MEASURED = {}
 
 
 class Peaks(unittest.TestCase):
@@ -22,6 +25,19 @@ class Peaks(unittest.TestCase):
 
     def tearDown(self):
         self.scratch.cleanup()
+
+    def measured(self):
+        """What the command printed, its file in this test's cache folder: measured once, since it takes seconds."""
+        if not MEASURED:
+            done = self.run_it(PLUMB, "selftest", "--peaks", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            answer = json.loads(done.stdout)
+            file = pathlib.Path(answer["file"])
+            MEASURED.update(answer=answer, name=file.relative_to(self.folder), content=file.read_text(encoding="utf-8"))
+        kept = self.folder / MEASURED["name"]
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(MEASURED["content"], encoding="utf-8")
+        return copy.deepcopy(MEASURED["answer"]), kept
 
     def run_it(self, *words):
         return subprocess.run([*map(str, words)], capture_output=True, text=True, env=self.environment, timeout=HANG)
@@ -39,9 +55,7 @@ class Peaks(unittest.TestCase):
         self.assertEqual(data["peaks"], [])
         self.assertIn("plumb selftest --peaks", before)
 
-        measured = self.run_it(PLUMB, "selftest", "--peaks", "--json")
-        self.assertEqual(measured.returncode, 0, measured.stderr)
-        answer = json.loads(measured.stdout)
+        answer, kept = self.measured()
         self.assertEqual(answer["schema"], "plumb.peaks/1")
         host = answer["peaks"][0]
         self.assertEqual(host["place"], "host")
@@ -54,7 +68,6 @@ class Peaks(unittest.TestCase):
         self.assertAlmostEqual(row["roofline"]["memory_share"],
                                row["gigabytes_per_second"] / host["read_gigabytes_per_second"])
 
-        kept = pathlib.Path(answer["file"])
         self.assertEqual(schema_problems("plumb.peaks.1", answer, json.loads(kept.read_text(encoding="utf-8"))), "")
         del answer["notes"]
         self.assertNotEqual(schema_problems("plumb.peaks.1", answer), "")
@@ -65,9 +78,7 @@ class Peaks(unittest.TestCase):
         self.assertEqual(data["peaks"], [])
 
     def test_T7_rows_of_a_device_are_held_against_the_peaks_of_that_device(self):
-        measured = self.run_it(PLUMB, "selftest", "--peaks", "--json")
-        self.assertEqual(measured.returncode, 0, measured.stderr)
-        answer = json.loads(measured.stdout)
+        answer, kept = self.measured()
         device = next((peaks for peaks in answer["peaks"] if peaks["place"] == "opencl:0"), None)
         if device is None:
             self.skipTest("no OpenCL device here")
@@ -76,7 +87,6 @@ class Peaks(unittest.TestCase):
             self.assertGreater(device[figure], 0)
         self.assertIn("absent", device["bf16_teraflops"])
         # A device twice as fast, so that its peaks cannot be taken for the host's.
-        kept = pathlib.Path(answer["file"])
         other = json.loads(kept.read_text(encoding="utf-8"))
         for peaks in other["peaks"]:
             if peaks["place"] == "opencl:0":
