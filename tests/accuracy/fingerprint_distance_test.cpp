@@ -28,6 +28,18 @@ struct Change {
 
 double normal(Random& random) { return std::normal_distribution<double>()(random); }
 
+/// n normal values: a random piece of a million, since drawing each one anew would be most of the time of these tests.
+Values normals(std::size_t n, Random& random) {
+    static const Values pool = [] {
+        Random own(20'240'602);
+        Values values(1U << 20U);
+        std::generate(values.begin(), values.end(), [&] { return normal(own); });
+        return values;
+    }();
+    const auto begin = pool.begin() + static_cast<std::ptrdiff_t>(random() % (pool.size() - n));
+    return {begin, begin + static_cast<std::ptrdiff_t>(n)};
+}
+
 Values some_equal(std::size_t n, std::size_t changed, Random& random) {
     Values change(n, 0.0);
     for (std::size_t i = 0; i < changed; ++i) {
@@ -44,9 +56,7 @@ Values difference(const Values& from, const Values& to) {
 
 std::vector<Change> changes() {
     const auto dense = [](const Values& values, std::size_t, Random& random) {
-        Values change(values.size());
-        std::generate(change.begin(), change.end(), [&] { return normal(random); });
-        return change;
+        return normals(values.size(), random);
     };
     const auto few = [](std::size_t count) {
         return [count](const Values& values, std::size_t, Random& random) {
@@ -135,8 +145,10 @@ void try_pair(const Change& change, double planted, unsigned buckets, Random& ra
     const std::size_t width = widths[random() % 3], n = width * (1 + random() % 24);
     constexpr double means[] = {0, 0, 3};
     const double mean = means[random() % 3];
-    Values values(n);
-    std::generate(values.begin(), values.end(), [&] { return mean + normal(random); });
+    Values values = normals(n, random);
+    for (double& value : values) {
+        value += mean;
+    }
     if (random() % 4 == 0) {
         values[random() % n] *= 1000; // one massive activation
     }
