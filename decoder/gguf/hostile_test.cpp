@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "decoder/gguf/reader.hpp"
 #include "decoder/sampling/random.hpp"
 #include "decoder/test_support.hpp"
+#include "support/text_of_file.hpp"
 
 namespace plumb::decoder::gguf {
 namespace {
@@ -20,8 +20,7 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 Bytes read_all(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    const std::string text = support::text_of_file(path);
     const auto raw = std::as_bytes(std::span(text));
     return {raw.begin(), raw.end()};
 }
@@ -39,15 +38,12 @@ bool check(std::span<const std::byte> bytes) {
             << sentence;
         return false;
     }
-    std::uint64_t sum = 0;
     for (const TensorInfo& tensor : contents->tensors) {
         EXPECT_LE(tensor.offset, bytes.size());
-        for (const std::byte value : tensor.data) {
-            sum += std::to_integer<std::uint64_t>(value);
-        }
-        EXPECT_LE(tensor.offset + tensor.data.size(), bytes.size());
+        const Bytes copy(tensor.data.data(), tensor.data.data() + tensor.data.size()); // reads all of it
+        EXPECT_LE(tensor.offset + copy.size(), bytes.size());
     }
-    EXPECT_NE(describe_text(*contents, "m.gguf").size() + sum, 0U);
+    EXPECT_FALSE(describe_text(*contents, "m.gguf").empty());
     EXPECT_FALSE(describe_json(*contents, "m.gguf").empty());
     return true;
 }

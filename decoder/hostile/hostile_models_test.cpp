@@ -27,6 +27,7 @@
 #include "decoder/test_support.hpp"
 #include "decoder/tokenizer/tokenizer.hpp"
 #include "support/sanitizers.hpp"
+#include "support/text_of_file.hpp"
 
 namespace plumb::decoder::hostile {
 namespace {
@@ -70,8 +71,7 @@ std::vector<Seed> seeds() {
 }
 
 Bytes read_all(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    const std::string text = support::text_of_file(path);
     const auto raw = std::as_bytes(std::span(text));
     return {raw.begin(), raw.end()};
 }

@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decoder/model_maker/maker.hpp"
 
-#include <fstream>
 #include <iterator>
 
 #include "decoder/test_support.hpp"
+#include "support/text_of_file.hpp"
 
 namespace plumb::decoder {
 namespace {
 
-std::string read_all(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
-
 /// FNV-1a of a file: enough to see that a byte changed.
 std::uint64_t digest(const std::string& path) {
     std::uint64_t hash = 0xcbf29ce484222325U;
-    for (const char c : read_all(path)) {
+    for (const char c : support::text_of_file(path)) {
         hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
     }
     return hash;
@@ -35,8 +30,8 @@ TEST(ModelMaker, the_bytes_depend_on_shape_type_and_seed_alone) {
     ASSERT_TRUE(make(folder.file("a"), Type::bf16, 7).ok());
     ASSERT_TRUE(make(folder.file("b"), Type::bf16, 7).ok());
     ASSERT_TRUE(make(folder.file("c"), Type::bf16, 8).ok());
-    EXPECT_EQ(read_all(folder.file("a")), read_all(folder.file("b")));
-    EXPECT_NE(read_all(folder.file("a")), read_all(folder.file("c")));
+    EXPECT_EQ(support::text_of_file(folder.file("a")), support::text_of_file(folder.file("b")));
+    EXPECT_NE(support::text_of_file(folder.file("a")), support::text_of_file(folder.file("c")));
 }
 
 TEST(ModelMaker, the_bytes_are_the_same_on_every_machine) {

@@ -7,6 +7,7 @@
 
 #include "answers/answer.hpp"
 #include "support/json_schema.hpp"
+#include "support/text_of_file.hpp"
 
 namespace plumb {
 namespace {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libplumb-attach.so shows of itself to a process that it is put into, read from the file.
 #include <elf.h>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <set>
 #include <string>
 #include <vector>
+
+#include "support/text_of_file.hpp"
 
 namespace {
 
 class AttachFile : public testing::Test {
   protected:
     void SetUp() override {
-        std::ifstream in(PLUMB_ATTACH_FILE, std::ios::binary);
-        if (!in) {
+        image_ = plumb::support::text_of_file(PLUMB_ATTACH_FILE);
+        if (image_.empty()) {
             GTEST_SKIP() << "libplumb-attach.so was not built: no libzstd.a or libpcre2-8.a, or with a sanitizer";
         }
-        image_.assign(std::istreambuf_iterator<char>(in), {});
     }
     template <class T>
     [[nodiscard]] const T& at(std::size_t offset) const {
@@ -47,7 +47,7 @@ class AttachFile : public testing::Test {
         return names;
     }
 
-    std::vector<char> image_;
+    std::string image_;
 };
 
 TEST_F(AttachFile, exports_the_names_of_its_doors_and_nothing_else) {
@@ -86,7 +86,7 @@ TEST_F(AttachFile, asks_for_none_of_the_thread_local_storage_that_is_short_in_a_
 }
 
 TEST_F(AttachFile, runs_with_the_c_library_of_2021) {
-    const std::string text(image_.begin(), image_.end());
+    const std::string& text = image_;
     for (const char* newer : {"GLIBC_2.35", "GLIBC_2.36", "GLIBC_2.37", "GLIBC_2.38", "GLIBC_2.39", "GLIBC_2.40"}) {
         EXPECT_EQ(text.find(std::string(newer) + '\0'), text.npos) << newer;
     }

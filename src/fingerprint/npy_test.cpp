@@ -7,11 +7,12 @@
 
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
+
+#include "support/text_of_file.hpp"
 
 namespace plumb::fingerprint {
 namespace {
@@ -23,8 +24,7 @@ std::string scratch(const char* name) {
 std::string written(const Tensor& tensor, const char* name) {
     const std::string path = scratch(name);
     EXPECT_TRUE(write_npy(path, tensor).ok());
-    std::ifstream file(path, std::ios::binary);
-    std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    std::string bytes = support::text_of_file(path);
     std::remove(path.c_str());
     return bytes;
 }

@@ -6,9 +6,10 @@
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
-#include <iterator>
 #include <string>
 #include <zlib.h>
+
+#include "support/text_of_file.hpp"
 
 namespace plumb::imported {
 
@@ -38,9 +39,6 @@ inline void save_packed(const std::string& path, const std::string& content) {
     ::gzclose(file);
 }
 
-inline std::string content_of(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-}
+inline std::string content_of(const std::string& path) { return support::text_of_file(path); }
 
 } // namespace plumb::imported

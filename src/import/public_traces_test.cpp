@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <map>
 #include <numeric>
@@ -19,6 +18,7 @@
 #include "import/import.hpp"
 #include "import/labels.hpp"
 #include "import/modules.hpp"
+#include "support/text_of_file.hpp"
 
 namespace plumb::imported::public_traces_test {
 namespace {
@@ -425,8 +425,7 @@ TEST_F(PublicFigures, largest_shares_are_those_of_the_study) {
 TEST_F(PublicFigures, traces_without_what_they_say_of_themselves_give_the_same_recordings) {
     const fs::path out = fs::temp_directory_path() / ("plumb-stripped-" + std::to_string(::getpid()));
     const auto content = [](const fs::path& file) {
-        std::ifstream in(file, std::ios::binary);
-        return std::string(std::istreambuf_iterator<char>(in), {});
+        return support::text_of_file(file.string());
     };
     ImportOptions options;
     options.evidence = {"name", "place"};

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "support/text_of_file.hpp"
+
 namespace plumb::recording::testing {
 
 TemporaryFolder::TemporaryFolder(const std::string& parent) {
@@ -24,8 +26,7 @@ TemporaryFolder::~TemporaryFolder() {
 }
 
 Bytes read_bytes(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::string text = support::text_of_file(path);
     const auto* begin = reinterpret_cast<const std::byte*>(text.data());
     return {begin, begin + text.size()};
 }

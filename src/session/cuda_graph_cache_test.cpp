@@ -19,6 +19,7 @@
 #include "plumb/plumb.hpp"
 #include "plumb/results.hpp"
 #include "support/json_schema.hpp"
+#include "support/text_of_file.hpp"
 #include "virtual_gpu/control.hpp"
 
 namespace plumb {
@@ -317,8 +318,7 @@ TEST_F(CudaMetrics, count_what_the_recording_has_of_graphs_and_queues) {
     }
     cache.reset();
     profiler.reset();
-    std::ifstream in(file);
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const std::string text = support::text_of_file(file);
     auto found = metrics::series_of(text);
     EXPECT_EQ(found["plumb_graph_replays_total"], 3);
     EXPECT_EQ(found["plumb_graph_eager_steps_total{reason=\"never captured\"}"], 2);

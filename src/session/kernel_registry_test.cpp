@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <fstream>
 #include <sstream>
 #include <thread>
 
 #include "answers/path/path.hpp"
 #include "plumb/plumb.hpp"
 #include "recording/reader.hpp"
+#include "support/text_of_file.hpp"
 
 namespace plumb::session {
 namespace {
@@ -170,9 +170,7 @@ TEST_F(LiveGraph, redacted_neither_folder_nor_source_reaches_the_recording) {
         ASSERT_TRUE(prof.register_kernel(ptx, 4, {"gemm", "private/someone/a.cu", "private/someone"}).ok());
         ASSERT_TRUE(prof.close().ok());
     }
-    std::ifstream file(path, std::ios::binary);
-    const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    EXPECT_EQ(bytes.find("someone"), std::string::npos);
+    EXPECT_EQ(support::text_of_file(path).find("someone"), std::string::npos);
     const Result<recording::Reader> reader = recording::Reader::open(path);
     ASSERT_EQ(reader->kernels().size(), 1u);
     EXPECT_EQ(reader->kernels()[0].file, "a.cu");

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <sstream>
 #include <thread>
@@ -14,6 +13,7 @@
 #include "metrics/scrape_testing.hpp"
 #include "plumb/plumb.hpp"
 #include "support/sanitizers.hpp"
+#include "support/text_of_file.hpp"
 
 namespace plumb {
 namespace {
@@ -169,10 +169,7 @@ TEST_F(MetricsTest, a_file_holds_the_totals_of_the_whole_run_in_the_end) {
         Profiler prof(config("metrics=" + file));
         decode(prof, 5);
     }
-    std::ifstream in(folder_ + "/metrics-" + std::to_string(getpid()) + ".prom");
-    std::stringstream text;
-    text << in.rdbuf();
-    auto found = metrics::series_of(text.str());
+    auto found = metrics::series_of(support::text_of_file(folder_ + "/metrics-" + std::to_string(getpid()) + ".prom"));
     EXPECT_EQ(found["plumb_tokens_total{phase=\"decode\"}"], 8);
     EXPECT_EQ(found["plumb_step_seconds_count{phase=\"prefill\"}"], 1);
     EXPECT_EQ(said(), std::vector<std::string>{});

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <thread>
 
@@ -16,6 +15,7 @@
 #include "record/recorder_access.hpp"
 #include "record/recorder_testing.hpp"
 #include "recording/reader.hpp"
+#include "support/text_of_file.hpp"
 
 namespace plumb {
 namespace {
@@ -503,8 +503,7 @@ TEST_F(ProfilerTest, key_redact_leaves_host_paths_and_command_out) {
         Profiler prof(machine_config("redact=on"));
         decode_steps(prof, 1);
     }
-    std::ifstream file(folder_ + "/run.plumb", std::ios::binary);
-    const std::string content{std::istreambuf_iterator<char>(file), {}};
+    const std::string content = support::text_of_file(folder_ + "/run.plumb");
     EXPECT_EQ(content.find(folder_), std::string::npos);
     EXPECT_EQ(content.find("plumb_session_test"), std::string::npos);
     EXPECT_EQ(reader(folder_ + "/run.plumb").metadata().host.find(host_text), std::string::npos);

@@ -4,18 +4,12 @@
 #include <regex.h>
 
 #include <algorithm>
-#include <fstream>
 #include <set>
 #include <sstream>
 
-namespace plumb::support {
+#include "support/text_of_file.hpp"
 
-std::string text_of_file(const std::string& path) {
-    std::ifstream in(path);
-    std::ostringstream text;
-    text << in.rdbuf();
-    return text.str();
-}
+namespace plumb::support {
 
 namespace {
 

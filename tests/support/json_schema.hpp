@@ -10,8 +10,6 @@ namespace plumb::support {
 
 using nlohmann::json;
 
-[[nodiscard]] std::string text_of_file(const std::string& path);
-
 /// As json::parse(), whose code every file that calls it has anew: a second of compiler each.
 [[nodiscard]] json parsed(const std::string& text);
 

@@ -13,10 +13,12 @@
 #include <vector>
 
 #include "decoder/kernels/cuda/cuda_backend.hpp"
+#include "decoder/kernels/cuda/host_block_testing.hpp"
 #include "decoder/kernels/cuda/virtual_kernels_testing.hpp"
 #include "decoder/sampling/sampler.hpp"
 #include "decoder/test_support.hpp"
 #include "plumb/plumb.hpp"
+#include "virtual_gpu/control.hpp"
 
 namespace plumb::decoder {
 namespace {

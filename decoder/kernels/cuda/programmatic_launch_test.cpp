@@ -11,6 +11,7 @@
 #include "decoder/kernels/cuda/virtual_kernels_testing.hpp"
 #include "decoder/test_support.hpp"
 #include "plumb/plumb.hpp"
+#include "virtual_gpu/control.hpp"
 
 namespace plumb::decoder {
 namespace {

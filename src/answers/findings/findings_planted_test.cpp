@@ -2,7 +2,6 @@
 // Ten kinds of fault, planted in decodes in virtual time, and decodes without any: what is found first, and whether a bound holds.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <map>
 #include <sstream>
 
@@ -10,6 +9,7 @@
 #include "answers/planted_answer_testing.hpp"
 #include "page/words.hpp"
 #include "support/sanitizers.hpp"
+#include "support/text_of_file.hpp"
 
 namespace plumb {
 
@@ -170,10 +170,9 @@ TEST(PlantedFindings, the_first_one_is_the_largest_fault_and_no_bound_is_below_w
     const std::string table = confusion.markdown() + "\n" + std::to_string(right) + " of " + std::to_string(told) +
                               " faults of 5 % of a step or more are the first finding; " + std::to_string(bounded) +
                               " of all " + std::to_string(faults) + " were found at all.\n";
-    std::ifstream file(std::string(PLUMB_TEST_SOURCE_DIR) + "/docs/reference/findings.md");
-    std::ostringstream document;
-    document << file.rdbuf();
-    EXPECT_NE(document.str().find(table), std::string::npos) << "put this into docs/reference/findings.md:\n" << table;
+    const std::string document =
+        support::text_of_file(std::string(PLUMB_TEST_SOURCE_DIR) + "/docs/reference/findings.md");
+    EXPECT_NE(document.find(table), std::string::npos) << "put this into docs/reference/findings.md:\n" << table;
     EXPECT_GE(told, 250);
     EXPECT_GE(right, 0.9 * told);
 }
