@@ -480,6 +480,12 @@ Result<Config> Config::parse(std::string_view spec) {
 }
 
 Status Config::validate() const {
+    for (const std::string* path : {&out, &metrics}) { // which a program may have set by itself
+        if (!known_placeholders(*path)) {
+            return bad("\"" + *path +
+                       "\" holds a % that is not of %p (pid), %h (host), %r (rank) or %% (a percent sign)");
+        }
+    }
     if (!tensors.dump.empty() && tensors.level != TensorConfig::Level::all) {
         return bad(
             "a dump keeps the tensors that are looked at whole: it needs tensors=all too, or a choice of bricks or layers");

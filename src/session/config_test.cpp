@@ -155,6 +155,19 @@ TEST(Config, keys_that_do_not_go_together_are_refused_however_they_were_set) {
     EXPECT_EQ(prof.status().error().message, config.validate().error().message);
 }
 
+TEST(Config, a_placeholder_that_there_is_not_is_refused_where_a_program_set_it_too) {
+    Config config;
+    config.on = true;
+    config.out = testing::TempDir() + "run-%z.plumb";
+    const Profiler prof(config);
+    EXPECT_EQ(prof.status().error().message,
+              "\"" + config.out + "\" holds a % that is not of %p (pid), %h (host), %r (rank) or %% (a percent sign)");
+    config.out = "run-%p-%%.plumb";
+    EXPECT_TRUE(config.validate().ok());
+    config.metrics = "946%d";
+    EXPECT_FALSE(config.validate().ok());
+}
+
 TEST(Config, every_key_is_read) {
     const Config defaults;
     EXPECT_EQ(parsed("out=a/b-%p.plumb").out, "a/b-%p.plumb");

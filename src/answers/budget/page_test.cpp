@@ -58,6 +58,13 @@ TEST(BudgetText, overruns_room_and_what_is_unknown_each_have_their_line) {
     EXPECT_FALSE(contains(text, "\x1b"));
 }
 
+TEST(BudgetText, a_brick_named_as_a_row_of_the_account_can_be_told_from_it) {
+    BudgetReport report = sample_budget();
+    EXPECT_FALSE(contains(render_text(report), "(brick)"));
+    report.rows[0].name = "idle";
+    EXPECT_TRUE(contains(render_text(report), "\nidle (brick) ")) << render_text(report);
+}
+
 TEST(BudgetJson, output_is_valid_under_the_schema_and_documented) {
     expect_valid<BudgetReport>(PLUMB_TEST_SOURCE_DIR, {{}, sample_budget()});
 }
