@@ -33,6 +33,11 @@ void PhaseStatistics::add(const resolve::ResolvedStep& step, const WallSums& wal
     }
 }
 
+std::string PhaseStatistics::crossed_words() const {
+    return std::to_string(crossed_) + " times a step ran at the same time as one of another phase, in " +
+           std::to_string(steps_) + " steps";
+}
+
 void PhaseStatistics::add_device(const WallSums& device) {
     ++device_steps_;
     device_.add(device);
@@ -73,6 +78,9 @@ Figure PhaseStatistics::tokens_per_second() const {
     if (steps_without_tokens_ != 0) {
         return stats::absent(std::to_string(steps_without_tokens_) + " of " + std::to_string(steps_) +
                              " steps carry no tokens (plumb::tokens(n) gives them)");
+    }
+    if (crossed()) {
+        return stats::absent(crossed_words());
     }
     if (wall_.period <= 0) {
         return stats::absent("the steps took no time on this clock");

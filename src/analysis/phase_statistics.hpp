@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "analysis/period_ledger.hpp"
 #include "analysis/row_statistics.hpp"
@@ -15,6 +16,11 @@ namespace plumb::analysis {
 class PhaseStatistics {
   public:
     void add(const resolve::ResolvedStep& step, const WallSums& wall);
+    /// A step that ran at the same time, on the host, as one of another phase.
+    void add_crossed(const resolve::ResolvedStep& step) { crossed_ += step.warmup || step.left_out ? 0 : 1; }
+    /// So many did that the periods are no measure of the phase.
+    [[nodiscard]] bool crossed() const noexcept { return crossed_ * 20 > steps_; }
+    [[nodiscard]] std::string crossed_words() const;
     /// The device queues' busy time in the period of a step in which they were timed.
     void add_device(const WallSums& device);
 
@@ -33,7 +39,7 @@ class PhaseStatistics {
 
     std::uint64_t steps_ = 0, warmup_steps_ = 0, sampled_steps_ = 0;
     std::uint64_t timed_steps_ = 0, device_steps_ = 0;
-    std::uint64_t steps_without_tokens_ = 0;
+    std::uint64_t steps_without_tokens_ = 0, crossed_ = 0;
     std::uint64_t prefill_tokens_ = 0, decode_tokens_ = 0, sequences_ = 0;
     std::uint64_t stamped_steps_ = 0, kernels_ns_ = 0, kernel_stretch_ns_ = 0;
     stats::DurationStatistics periods_, spans_;

@@ -59,6 +59,14 @@ void ReportReader::steps_known(const resolve::StepTable& steps, const resolve::T
         [this](std::size_t step, const WallSums& wall) {
             const resolve::ResolvedStep& settled = (*steps_)[step];
             phases_[static_cast<std::size_t>(settled.phase)].add(settled, wall);
+            if (step == 0) {
+                return;
+            }
+            const resolve::ResolvedStep& before = (*steps_)[step - 1];
+            if (before.phase != settled.phase && settled.begin_ns < before.host_end_ns) {
+                phases_[static_cast<std::size_t>(settled.phase)].add_crossed(settled);
+                phases_[static_cast<std::size_t>(before.phase)].add_crossed(before);
+            }
         },
         [this](std::size_t step, const WallSums& device) {
             const resolve::ResolvedStep& settled = (*steps_)[step];
@@ -291,6 +299,14 @@ void ReportReader::add_notes(Report& report, const resolve::Resolution& resoluti
             "forward pass.");
     } else if (scopes_ == 0) {
         add("No brick was recorded inside the steps; put PLUMB_BRICK around the operations.");
+    }
+    for (const Phase phase : {Phase::prefill, Phase::decode, Phase::mixed}) {
+        const PhaseStatistics& statistics = phases_[static_cast<std::size_t>(phase)];
+        if (statistics.crossed()) {
+            add(std::string(phase_word(phase)) + ": " + statistics.crossed_words() +
+                ". A period ends where a step of any phase ends, so times per step and token and % wall of this phase are of "
+                "parts of its steps.");
+        }
     }
     if (outside_complete_steps_ != 0) {
         add(std::to_string(outside_complete_steps_) + " scopes belong to steps that were cut short and are in no row.");

@@ -133,6 +133,36 @@ TEST(ReportBuilder, T13_tokens_per_second_scale_with_the_tokens_of_a_step) {
     }
 }
 
+TEST(ReportBuilder, steps_that_run_at_the_same_time_as_those_of_another_phase_have_no_rate) {
+    for (const bool at_once : {true, false}) {
+        Tape source;
+        source.track(1);
+        source.track(2);
+        for (std::uint64_t i = 0; i < 40; ++i) {
+            const std::int64_t t = static_cast<std::int64_t>(i) * 1'000 * us;
+            const std::int64_t end = t + (at_once ? 950 : 450) * us;
+            source.step_begin(1, 2 * i, Phase::prefill, t);
+            source.step_value(1, StepValue::prefill_tokens, 1);
+            source.step_end(1, Phase::prefill, t, end);
+            source.step_begin(2, 2 * i + 1, Phase::decode, t + 500 * us);
+            source.step_value(2, StepValue::decode_tokens, 1);
+            source.step_end(2, Phase::decode, t + 500 * us, t + 960 * us);
+        }
+        const Report report = report_of(source);
+        std::string notes;
+        for (const std::string& note : report.notes) {
+            notes += note + "\n";
+        }
+        for (const PhaseSummary& phase : report.phases) {
+            EXPECT_EQ(phase.tokens_per_second.value.has_value(), !at_once) << phase_word(phase.phase);
+            EXPECT_EQ(notes.find(std::string(phase_word(phase.phase)) + ": 40 times a step ran at the same time") !=
+                          std::string::npos,
+                      at_once)
+                << notes;
+        }
+    }
+}
+
 TEST(ReportBuilder, T13_loading_before_the_first_step_is_in_no_phase) {
     Tape source;
     source.track(1);
