@@ -19,6 +19,10 @@ bool among(std::string_view word, std::string_view aliases) {
 
 } // namespace
 
+bool wall_is_of_the_host(const PhaseSummary& phase) {
+    return phase.device && !phase.all_sampled && (phase.device->replays != 0 || phase.sampled_steps != 0);
+}
+
 std::string_view mark_beside_account(std::string_view brick) {
     for (const std::string_view row :
          {"unattributed", "idle", "overlap", "host: unattributed", "host: idle", "idle in bricks", bricks_outside}) {

@@ -6,12 +6,18 @@
 #include <string>
 #include <string_view>
 
+#include "plumb/results.hpp"
+
 namespace plumb::analysis {
 
 /// A row of the wall account, and what it is.
 inline constexpr const char* bricks_outside = "bricks outside its steps";
 inline constexpr const char* bricks_outside_legend =
     "bricks outside its steps: leaf bricks between its steps, or of other steps at that time: they have no row here";
+
+/// Whether device work of these steps is in rows only: the wall account is then that of the host's threads, and the rows do not add up
+/// with it.
+[[nodiscard]] bool wall_is_of_the_host(const PhaseSummary& phase);
 
 /// " (brick)" behind the name of a brick that is that of a row of the wall account; else empty.
 [[nodiscard]] std::string_view mark_beside_account(std::string_view brick);

@@ -351,7 +351,7 @@ void add_table(Lines& to, const View& view, const PhaseSummary* phase, std::size
         to.add("… " + grouped(rows.rows.size() - shown) + " more", Tone::faint);
     }
     if (phase != nullptr) {
-        const bool host = answers::wall_is_of_the_host(*phase);
+        const bool host = analysis::wall_is_of_the_host(*phase);
         if (phase->wall.bricks_outside_ns > 0) {
             table.remainder(analysis::bricks_outside, phase->wall.bricks_outside_ns);
         }

@@ -184,10 +184,11 @@ void Budget::add_account() {
     }
     const auto steps = static_cast<double>(out_.steps);
     const WallAccount& wall = phase_->wall;
+    const bool host = analysis::wall_is_of_the_host(*phase_);
     for (const auto& [name, ns] :
          {std::pair{analysis::bricks_outside, wall.bricks_outside_ns}, std::pair{"overlap", -wall.overlap_ns},
-          std::pair{"unattributed", wall.unattributed_ns}, std::pair{"idle", wall.idle_ns},
-          std::pair{idle_in_bricks, -wall.bricks_idle_ns}}) {
+          std::pair{host ? "host: unattributed" : "unattributed", wall.unattributed_ns},
+          std::pair{host ? "host: idle" : "idle", wall.idle_ns}, std::pair{idle_in_bricks, -wall.bricks_idle_ns}}) {
         if ((name == analysis::bricks_outside || name == idle_in_bricks) && ns == 0) {
             continue;
         }
@@ -235,6 +236,11 @@ BudgetReport Budget::build() {
         out_.notes.push_back(
             std::to_string(lost_) +
             " records were lost, so a brick may have taken more than its row says; plumb report names them.");
+    }
+    if (phase_ != nullptr && analysis::wall_is_of_the_host(*phase_)) {
+        out_.notes.emplace_back(
+            "Device work that is timed in some steps or replays only has rows per timed step, and is not in the "
+            "host's unattributed and idle time: the rows do not add up to the period.");
     }
     if (phase_ != nullptr && phase_->all_sampled) {
         out_.notes.emplace_back("Every step was made slower by sampling, so the period holds that too.");

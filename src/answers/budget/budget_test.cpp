@@ -150,6 +150,32 @@ TEST(Budget, rows_add_up_to_the_period_though_bricks_lie_between_its_steps) {
     }
 }
 
+TEST(Budget, rows_of_a_device_that_is_timed_in_some_steps_are_told_from_those_of_the_host) {
+    Tape source;
+    source.track(1);
+    recording::TrackInfo info;
+    info.id = 0x80000001;
+    info.kind = recording::TrackKind::device_queue;
+    info.sampled_every = 4;
+    source.device_track(info);
+    for (std::uint64_t i = 0; i < 16; ++i) {
+        const std::int64_t t = static_cast<std::int64_t>(i) * 1'000 * us;
+        source.step_begin(1, i, Phase::decode, t);
+        source.step_value(1, StepValue::decode_tokens, 1);
+        if (i % 4 == 0) {
+            source.device_scope(info.id, Brick::lm_head, i, -1, t + 100 * us, t + 900 * us);
+        }
+        source.step_end(1, Phase::decode, t, t + 1'000 * us);
+    }
+    const BudgetReport report = budget(report_of(source), 1'000'000);
+    EXPECT_DOUBLE_EQ(*row(report, "lm_head").step_ns.value, 800'000);
+    EXPECT_DOUBLE_EQ(*row(report, "host: unattributed").step_ns.value + *row(report, "host: idle").step_ns.value,
+                     1'000'000);
+    ASSERT_EQ(report.notes.size(), 1u);
+    EXPECT_NE(report.notes[0].find("do not add up"), std::string::npos) << report.notes[0];
+    EXPECT_TRUE(budget(run_of(1), 1'000'000).notes.empty());
+}
+
 TEST(Budget, F8_a_parent_is_marked_and_its_own_time_stands_apart) {
     const BudgetReport report = budget(run_of(1), 1'000'000, {"block=100us"});
     EXPECT_TRUE(row(report, "block").parent);

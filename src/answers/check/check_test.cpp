@@ -207,6 +207,21 @@ TEST(Check, T16_coverage_below_the_limit_fails_and_names_its_denominator) {
     EXPECT_EQ(check(none, invariants).verdict, Outcome::unknown);
 }
 
+TEST(Check, coverage_of_a_device_that_is_timed_in_some_steps_is_that_of_its_queues) {
+    Invariants invariants;
+    invariants.coverage = 0.9;
+    Plant how;
+    how.head_on_sampled_queue = true;
+    how.covered = 60; // the host does next to nothing in bricks
+    Tape source;
+    plant(source, how);
+    const CheckReport report = check(source, invariants);
+    EXPECT_EQ(report.verdict, Outcome::pass) << report.rows[0].finding;
+    EXPECT_EQ(report.rows[0].finding,
+              "leaf bricks cover at least 100 % of the time that device queues are busy, in 1 timed decode steps");
+    EXPECT_EQ(*report.rows[0].found.value, 1);
+}
+
 TEST(Check, T16_losses_beyond_the_limit_fail_and_are_named) {
     Invariants invariants;
     invariants.drops = 2;

@@ -173,14 +173,6 @@ void add_brick(TextTable& table, const Row& row, const PhaseRows& phase, const L
     table.add_row(std::move(cells));
 }
 
-} // namespace
-
-bool wall_is_of_the_host(const PhaseSummary& phase) {
-    return phase.device && !phase.all_sampled && (phase.device->replays != 0 || phase.sampled_steps != 0);
-}
-
-namespace {
-
 /// A row of the wall account: it has a sum and a share, nothing else.
 void add_remainder(TextTable& table, const char* name, const PhaseSummary& phase, double total_ns,
                    const Layout& layout) {
@@ -196,7 +188,7 @@ void add_remainder(TextTable& table, const char* name, const PhaseSummary& phase
 
 void add_remainders(TextTable& table, const PhaseSummary& phase, const Layout& layout) {
     const WallAccount& wall = phase.wall;
-    const bool host = wall_is_of_the_host(phase);
+    const bool host = analysis::wall_is_of_the_host(phase);
     if (wall.bricks_outside_ns > 0) {
         add_remainder(table, analysis::bricks_outside, phase, wall.bricks_outside_ns, layout);
     }

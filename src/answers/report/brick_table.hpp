@@ -27,9 +27,6 @@ struct PhaseRows {
 [[nodiscard]] std::string marked_name(const Row& row);
 [[nodiscard]] std::string calls_cell(double calls);
 
-/// Whether device work of these steps is in rows only: the wall account is then that of the host's threads.
-[[nodiscard]] bool wall_is_of_the_host(const PhaseSummary& phase);
-
 /// The table with its legend and the reasons for what is n/a.
 void add_brick_table(page::Page& page, const PhaseRows& rows);
 

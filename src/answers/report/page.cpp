@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "analysis/brick_words.hpp"
 #include "analysis/imported_words.hpp"
 #include "answers/report/brick_table.hpp"
 #include "answers/report/phase_words.hpp"
@@ -71,7 +72,7 @@ std::string device_coverage_words(const PhaseSummary& phase) {
 
 /// The device's own share first, where the account of the wall is the host's alone.
 std::string all_coverage_words(const PhaseSummary& phase) {
-    const std::string device = wall_is_of_the_host(phase) ? device_coverage_words(phase) : "";
+    const std::string device = analysis::wall_is_of_the_host(phase) ? device_coverage_words(phase) : "";
     return (device.empty() ? "" : device + ", ") + coverage_words(phase);
 }
 
@@ -134,7 +135,7 @@ void add_device_line(Page& page, const PhaseSummary& phase) {
     if (queues) {
         line += "queues busy " + words(device.busy_per_step_ns) + ", idle " + words(device.idle_per_step_ns) + " (in " +
                 plural(device.steps, "timed step") + ")";
-        if (!wall_is_of_the_host(phase) && device.coverage_at_least.value) {
+        if (!analysis::wall_is_of_the_host(phase) && device.coverage_at_least.value) {
             line += ", " + device_coverage_words(phase);
         }
     }

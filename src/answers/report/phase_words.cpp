@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answers/report/phase_words.hpp"
 
+#include "analysis/brick_words.hpp"
 #include "answers/report/brick_table.hpp"
 
 namespace plumb::answers {
@@ -48,7 +49,7 @@ std::string coverage_words(const PhaseSummary& phase) {
         return "coverage " + std::string(not_available);
     }
     return "coverage " + percent(phase.wall.coverage, 100) +
-           (wall_is_of_the_host(phase) ? " of host busy" : " of busy");
+           (analysis::wall_is_of_the_host(phase) ? " of host busy" : " of busy");
 }
 
 } // namespace plumb::answers
