@@ -159,7 +159,7 @@ void ThreadPresence::place_by_length(std::int64_t off_cpu, std::int64_t until) {
     // A heap: off-CPU time is used up by the first few pieces.
     std::make_heap(pieces_.begin(), pieces_.end(), comes_later);
     auto heap_end = pieces_.end();
-    bool certain = long_ones_ == 1; // then it is on top
+    bool certain = long_ones_ == 1 || pieces_.size() == 1; // a long one is on top
     off_.clear();
     while (off_cpu > 0 && heap_end != pieces_.begin()) {
         std::pop_heap(pieces_.begin(), heap_end, comes_later);

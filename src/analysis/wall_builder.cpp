@@ -115,6 +115,7 @@ WallLane WallReader::lane_of(const WallLanes::Lane& lane, const LaneSums& sums, 
     made.bricks_sum_ns = static_cast<double>(sums.bricks_sum);
     made.overlap_ns = static_cast<double>(sums.bricks_sum - sums.bricks);
     made.laps_ns = static_cast<double>(sums.laps);
+    made.off_cpu_uncertain_ns = static_cast<double>(sums.uncertain);
     made.unattributed_ns = measured(static_cast<double>(sums.busy - sums.bricks));
     made.coverage = sums.busy > 0 ? measured(made.bricks_ns / static_cast<double>(sums.busy))
                                   : absent(lane.device ? "the device was never busy" : "no thread was seen on the CPU");

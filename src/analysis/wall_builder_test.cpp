@@ -7,6 +7,7 @@
 #include <random>
 
 #include "analysis/planted_wall_testing.hpp"
+#include "analysis/wall_verdict.hpp"
 #include "plumb/backend.hpp"
 
 namespace plumb::analysis {
@@ -412,6 +413,29 @@ TEST(Wall, without_a_device_idle_is_unknown_and_says_where_the_thread_was) {
     EXPECT_NE(gain_of(phase, "no waiting in all_reduce"), nullptr);
 }
 
+TEST(Wall, where_it_is_not_known_when_a_thread_slept_gains_are_as_large_as_they_may_be) {
+    WallEngine engine;
+    engine.steps(count, [&](std::int64_t t) {
+        engine.off_cpu(t, t + 20 * us);
+        engine.source.scope(WallEngine::host, Brick::all_reduce, t, t + 100 * us);
+        engine.cpu(t + 100 * us);
+        engine.scope(WallEngine::tokenize, t + 100 * us, t + 400 * us);
+        engine.slept(150'000);
+        engine.source.scope(WallEngine::host, Brick::all_reduce, t + 400 * us, t + 600 * us);
+        engine.scope(WallEngine::tokenize, t + 600 * us, t + 900 * us);
+        engine.scope(WallEngine::prepare, t + 900 * us, t + 1'000 * us);
+    });
+    const WallPhase phase = engine.decode();
+    expect_adds_up(phase);
+    EXPECT_EQ(phase.lanes[0].off_cpu_uncertain_ns, counted * 150e3);
+    const WallGain* waits = gain_of(phase, "no waiting in all_reduce");
+    ASSERT_NE(waits, nullptr);
+    EXPECT_EQ(waits->at_most_ns, 170e3) << "so long it slept there";
+    for (const WallGain& gain : phase.gains) {
+        EXPECT_LE(gain.at_most_ns, 170e3) << gain.what;
+    }
+}
+
 TEST(Wall, one_step_and_the_slowest_ones_have_accounts_of_their_own) {
     WallEngine engine;
     engine.add_queue();
@@ -483,6 +507,26 @@ TEST(Wall, a_queue_that_is_timed_in_some_steps_has_an_account_of_those) {
     const WallReport one = engine.wall(untimed);
     EXPECT_FALSE(one.phases.at(0).lanes[1].busy_ns.value.has_value());
     EXPECT_NE(one.phases[0].lanes[1].busy_ns.reason.find("not timed in this step"), std::string::npos);
+}
+
+TEST(Wall, a_gain_of_a_queue_that_is_timed_in_some_steps_never_makes_the_others_slower) {
+    WallPhase phase;
+    phase.steps = phase.tokens = 10;
+    phase.period_ns = 10 * 1'000e3;
+    WallLane queue;
+    queue.name = "cuda:0";
+    queue.device = true;
+    queue.steps = 5; // others, which timing makes longer
+    queue.period_ns = 5 * 1'500e3;
+    queue.busy_ns = Figure{5 * 1'300e3, {}};
+    queue.idle.total = queue.idle.unknown = Figure{5 * 200e3, {}};
+    queue.host_waits_ns = Figure{5 * 900e3, {}};
+    phase.lanes = {WallLane{}, queue};
+    judge(phase);
+    const WallGain* gain = gain_of(phase, "cuda:0 never idle");
+    ASSERT_NE(gain, nullptr);
+    EXPECT_DOUBLE_EQ(gain->share, 0.2);
+    EXPECT_DOUBLE_EQ(value_of(gain->tokens_per_second), 1'250) << "1,000 now";
 }
 
 TEST(Wall, without_launches_there_is_no_verdict_for_nobody_knows_who_feeds_the_device) {

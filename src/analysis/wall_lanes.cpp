@@ -335,6 +335,7 @@ void WallLanes::settled(std::size_t index, const WallSums& wall, std::vector<Det
         of_step.lanes[i] = lanes_.size() == 1
                                ? host_only(period, wall, details)
                                : sweep_.lane(period, details, lanes_[i].roles, lanes_[i].device, imported_);
+        of_step.lanes[i].uncertain = wall.uncertain;
         sums.lanes[i].add(of_step.lanes[i]);
     }
     if (counted && !options_.step) {

@@ -54,12 +54,15 @@ struct WallLane {
     Figure unattributed_ns;
     Figure coverage; // bricks / busy, 0..1
     WallIdle idle;
+    double off_cpu_uncertain_ns =
+        0;                // when threads were off the CPU for so long is not known; parts of idle may be off by as much
     Figure host_waits_ns; // device: it was surely busy, and no thread that feeds it ran a named scope or a launch
 };
 
 enum class WallBound : std::uint8_t { no_device, host, device, undecided };
 
-/// What the period would be shorter by, at most, if something took no time. Gains of one lane add up to its idle time.
+/// What the period would be shorter by, at most, if something took no time. Gains of one lane add up to its idle time where it is
+/// known when threads were off the CPU; where not, those of scopes are as large as they may be.
 struct WallGain {
     std::string what;
     double at_most_ns = 0; // per step

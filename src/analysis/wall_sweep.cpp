@@ -27,6 +27,7 @@ void LaneSums::add(const LaneSums& other) {
     in_waits += other.in_waits;
     for_device += other.for_device;
     waiting += other.waiting;
+    uncertain += other.uncertain;
     for (const auto& [name, scope] : other.scopes) {
         Scope& sum = scopes[name];
         sum.self += scope.self;

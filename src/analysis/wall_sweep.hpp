@@ -27,6 +27,7 @@ struct LaneSums {
     std::int64_t exposed = 0, host = 0, queued = 0, unnamed = 0, off_cpu = 0; // idle of a device
     std::int64_t between_calls = 0, in_waits = 0;                             // of `host`: where only calls are known
     std::int64_t for_device = 0, waiting = 0;                                 // idle of the host
+    std::int64_t uncertain = 0; // when in the period threads were off the CPU for so long is not known
     std::map<std::uint16_t, Scope> scopes;
 
     void add(const LaneSums& other);

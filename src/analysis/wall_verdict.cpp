@@ -101,7 +101,9 @@ class Gains {
   public:
     Gains(WallPhase& phase, const WallLane& lane)
         : phase_(phase), steps_(static_cast<double>(std::max<std::uint64_t>(lane.steps, 1))),
-          period_(lane.period_ns / steps_) {}
+          total_(or_zero(lane.idle.total)), uncertain_(lane.off_cpu_uncertain_ns),
+          // Steps in which a queue is timed may take longer than those that count.
+          period_(phase.steps == 0 ? lane.period_ns / steps_ : phase.period_ns / static_cast<double>(phase.steps)) {}
 
     void add(const std::string& what, double sum_ns) {
         if (!(sum_ns > 0)) {
@@ -122,10 +124,14 @@ class Gains {
         }
         phase_.gains.push_back(std::move(gain));
     }
+    /// A part of the idle time that depends on when threads were off the CPU.
+    void add_by_place(const std::string& what, double sum_ns) {
+        add(what, sum_ns > 0 ? std::min(total_, sum_ns + uncertain_) : 0);
+    }
 
   private:
     WallPhase& phase_;
-    double steps_, period_;
+    double steps_, total_, uncertain_, period_;
 };
 
 void add_gains(WallPhase& phase, const WallLane& lane) {
@@ -137,18 +143,18 @@ void add_gains(WallPhase& phase, const WallLane& lane) {
         gains.add("some thread always on the CPU", or_zero(lane.idle.total));
         double outside = or_zero(lane.idle.total);
         for (const WallScope& scope : lane.idle.scopes) {
-            gains.add("no waiting in " + scope.name, scope.self_ns);
+            gains.add_by_place("no waiting in " + scope.name, scope.self_ns);
             outside -= scope.self_ns;
         }
-        gains.add("no waiting outside of named scopes", outside);
+        gains.add_by_place("no waiting outside of named scopes", outside);
         return;
     }
     gains.add(lane.name + " never idle", or_zero(lane.idle.total));
     gains.add("no exposed launch", or_zero(lane.idle.exposed_launch));
     for (const WallScope& scope : lane.idle.scopes) {
-        gains.add("no host work in " + scope.name, scope.self_ns);
+        gains.add_by_place("no host work in " + scope.name, scope.self_ns);
     }
-    gains.add(gain_of_unknown_cause, or_zero(lane.idle.unknown));
+    gains.add_by_place(gain_of_unknown_cause, or_zero(lane.idle.unknown));
 }
 
 } // namespace

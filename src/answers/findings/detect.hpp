@@ -94,7 +94,9 @@ void find_steal(FoundInPhase& found);
 [[nodiscard]] double error_of(const Row& row);
 /// How much of a brick's time the step would be shorter by without it, 0..1, as the graph of one step tells; 1: it does not.
 [[nodiscard]] double share_of_path(const FoundInPhase& found, const std::string& brick);
-/// Of that brick of the host, per step: it was off the CPU.
+/// Of the time that threads of the host were off the CPU, 0..1: when that was is not known.
+[[nodiscard]] double uncertain_share(const WallLane& host);
+/// Of that brick of the host, per step: it was off the CPU, as far as it is known when.
 [[nodiscard]] double off_cpu_ns(const FoundInPhase& found, const std::string& brick, bool device);
 
 /// "812.4 us"; "35.1 %".

@@ -149,6 +149,32 @@ TEST(Findings, a_wait_has_a_subject_only_where_one_scope_holds_most_of_it) {
     EXPECT_EQ(waits(1, true, 20'000'000)["subject"], "");
 }
 
+TEST(Findings, a_wait_has_no_subject_where_it_is_not_known_when_it_was) {
+    planted::Tape tape;
+    tape.track(1);
+    std::int64_t off = 0;
+    for (std::int64_t i = 0; i < 50; ++i) {
+        const std::int64_t t = i * 1'000'000;
+        tape.step_begin(1, static_cast<std::uint64_t>(i), Phase::decode, t);
+        tape.cpu_time(1, t, t - off);
+        tape.scope(1, Brick::attention, t, t + 300'000);
+        tape.scope(1, Brick::all_reduce, t + 300'000, t + 500'000); // which slept
+        tape.scope(1, Brick::attention, t + 500'000, t + 800'000);
+        tape.scope(1, Brick::all_reduce, t + 800'000, t + 1'000'000);
+        off += 200'000;
+        tape.cpu_time(1, t + 1'000'000, t + 1'000'000 - off);
+        tape.step_end(1, Phase::decode, t, t + 1'000'000);
+    }
+    const json found = first_of(answers::said_of(findings_answer(), std::move(tape)));
+    EXPECT_EQ(found["kind"], "off_cpu");
+    EXPECT_EQ(found["subject"], "") << found;
+    EXPECT_NEAR(found["at_most_ns"].get<double>(), 200'000, 100);
+    EXPECT_EQ(found["sure"], "sure") << "for how long is known";
+    for (const json& evidence : found["evidence"]) {
+        EXPECT_EQ(evidence["what"].get<std::string>().find("off the CPU in "), std::string::npos) << evidence;
+    }
+}
+
 TEST(Findings, of_several_recordings_each_has_its_own_under_its_name) {
     const planted::TemporaryFile one("findings-one"), other("findings-other");
     ASSERT_TRUE(VirtualEngine(7, EngineMode::host).run({}).tape.save(one.path()).ok());

@@ -38,6 +38,11 @@ double share_of_path(const FoundInPhase& found, const std::string& brick) {
     return 1;
 }
 
+double uncertain_share(const WallLane& host) {
+    const double off = static_cast<double>(host.tracks) * host.period_ns - host.busy_sum_ns.value.value_or(0);
+    return off > 0 ? std::min(1.0, host.off_cpu_uncertain_ns / off) : 0;
+}
+
 double off_cpu_ns(const FoundInPhase& found, const std::string& brick, bool device) {
     double ns = 0;
     const WallLane* host = found.wall.lanes.empty() ? nullptr : &found.wall.lanes.front();
@@ -45,6 +50,7 @@ double off_cpu_ns(const FoundInPhase& found, const std::string& brick, bool devi
         for (const WallScope& scope : host->idle.scopes) {
             ns += scope.name == brick ? scope.self_ns / static_cast<double>(host->steps) : 0;
         }
+        ns *= 1 - uncertain_share(*host);
     }
     return ns;
 }

@@ -142,9 +142,16 @@ void find_off_cpu(FoundInPhase& found, const WallLane& lane) {
     }
     const std::string whose = lane.device ? lane.name + " idle, host off the CPU" : "no thread on the CPU";
     finding.evidence.push_back(us_per_step("plumb wall", whose, idle));
-    if (!lane.device) {
+    constexpr double little = 0.1;
+    const WallLane& host = found.wall.lanes.front();
+    const double uncertain = uncertain_share(host);
+    if (!lane.device && uncertain <= little) {
         finding.subject = main_scope(lane, finding.at_most_ns);
         add_scopes(finding, lane, "off the CPU in ");
+    } else if (uncertain > little) {
+        finding.evidence.push_back(
+            us_per_step("plumb wall", "off the CPU, when is not known",
+                        host.off_cpu_uncertain_ns / static_cast<double>(std::max<std::uint64_t>(host.steps, 1))));
     }
     add_causes(found, finding);
     finding.refuted_by =
@@ -155,8 +162,15 @@ void find_off_cpu(FoundInPhase& found, const WallLane& lane) {
                   "the kernel counts for how long a thread waits for a CPU" +
                       (sampled < 0.9 ? ", in " + percent(sampled) + " of the time of these steps" : ""),
                   lane.steps);
-    } else {
+    } else if (uncertain <= little) {
         found.add(std::move(finding), Sureness::sure, "CPU time was read before and after each stall", lane.steps);
+    } else if (!lane.device && lane.tracks == 1) {
+        found.add(std::move(finding), Sureness::sure,
+                  "CPU time of the thread says for how long, but was read too rarely to say in which scopes",
+                  lane.steps);
+    } else {
+        found.add(std::move(finding), Sureness::likely,
+                  "CPU time of threads was read too rarely to say when each was off", lane.steps);
     }
 }
 

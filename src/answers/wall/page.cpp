@@ -38,12 +38,16 @@ const char* verdict_of(WallBound bound) {
 /// "at most 1.23x faster (81.3 tok/s) with no host work in sampling"
 std::string best_part(const WallPhase& phase) {
     const WallGain* best = nullptr;
+    bool another = false; // as large, so that none of the parts is the most
     for (std::size_t i = 1; i < phase.gains.size(); ++i) {
         if (best == nullptr || phase.gains[i].at_most_ns > best->at_most_ns) {
             best = &phase.gains[i];
+            another = false;
+        } else {
+            another = another || phase.gains[i].at_most_ns == best->at_most_ns;
         }
     }
-    if (best == nullptr && !phase.gains.empty()) {
+    if ((best == nullptr || another) && !phase.gains.empty()) {
         best = &phase.gains.front();
     }
     if (best == nullptr || best->share < 0.001 || best->share >= 1) {
@@ -189,6 +193,17 @@ void add_idle(LaneTable& table, const WallPhase& phase) {
     });
 }
 
+void add_uncertain(Page& page, const WallLane& host) {
+    if (constexpr double worth_saying = 1e-3; host.off_cpu_uncertain_ns <= worth_saying * host.period_ns) {
+        return;
+    }
+    page.line(
+        "uncertain  when threads were off the CPU is not known for " +
+            us(host.off_cpu_uncertain_ns / static_cast<double>(std::max<std::uint64_t>(host.steps, 1))) +
+            " us per step: what idle time is made of is an estimate, and gains of scopes are as large as they may be",
+        Tone::faint);
+}
+
 void add_gains(Page& page, const WallPhase& phase) {
     if (phase.gains.empty()) {
         return;
@@ -271,6 +286,7 @@ void add_phase(Page& page, const WallReport& report, const WallPhase& phase) {
                   "turn is not recorded at each moment",
                   Tone::faint);
     }
+    add_uncertain(page, phase.lanes.front());
     add_off_cpu(page, phase);
     add_gains(page, phase);
     add_coverage(page, phase);

@@ -105,6 +105,17 @@ TEST(WallText, shows_every_part_of_busy_and_idle_per_step) {
     EXPECT_FALSE(contains(text, "\x1b"));
 }
 
+TEST(WallText, where_it_is_not_known_when_threads_were_off_the_cpu_a_line_says_so) {
+    WallReport report = sample_wall();
+    EXPECT_FALSE(contains(render_text(report), "\nuncertain  "));
+    report.phases[0].lanes[0].off_cpu_uncertain_ns = 2e6;
+    EXPECT_TRUE(contains(render_text(report),
+                         "\nuncertain  when threads were off the CPU is not known for 200.0 us per step: "));
+    report.phases[0].gains.push_back({"no host work in sampling", 0.15e6, 0.15, measured(1)});
+    EXPECT_TRUE(contains(render_text(report), " Most to gain: cuda:0 never idle, at most 30.0 % "))
+        << "none of two that are as large is the most";
+}
+
 TEST(WallText, one_sample_is_one) {
     WallReport report = sample_wall();
     OffCpuCauses causes;

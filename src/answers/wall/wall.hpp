@@ -66,6 +66,8 @@ void describe(V& v, const WallLane& l) {
     v("unattributed_ns", l.unattributed_ns, "busy less bricks");
     v("coverage", l.coverage, "bricks / busy, 0..1");
     v("idle", l.idle, "");
+    v("off_cpu_uncertain_ns", l.off_cpu_uncertain_ns,
+      "off-CPU time whose place is not known, in each period at most the period: parts of `idle` may be off by as much");
     v("host_waits_ns", l.host_waits_ns, "of a device: the host waited meanwhile");
 }
 
