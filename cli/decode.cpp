@@ -441,6 +441,10 @@ Status decode(const DecodeArguments& arguments) {
     }
     const Text& text = loaded->text;
     Decoder& decoder = loaded->decoder;
+    // Before the recording is opened: what is refused must not take the place of one that is there.
+    if (Status status = decoder.check(prompt_of(arguments, text, decoder, 0), arguments.steps); !status) {
+        return status;
+    }
     warn_of_length(arguments, text, decoder);
 
     plumb::Profiler profiler(*config);

@@ -168,7 +168,16 @@ void Decoder::add_token(std::size_t sequence, std::int32_t token) {
     }
 }
 
-Status Decoder::check_prompt(std::span<const std::int32_t> tokens, std::size_t sequence) const {
+Status Decoder::check_steps(std::size_t steps, std::size_t used) const {
+    if (steps > state_->context - used) {
+        return Error{ErrorCode::invalid_argument, std::to_string(steps) + " steps after " + std::to_string(used) +
+                                                      " positions do not fit the cache of " +
+                                                      std::to_string(state_->context) + "; use a larger --ctx"};
+    }
+    return {};
+}
+
+Status Decoder::check(std::span<const std::int32_t> tokens, std::size_t steps, std::size_t sequence) const {
     if (sequence >= state_->batch) {
         return Error{ErrorCode::invalid_argument, "there is no sequence " + std::to_string(sequence) +
                                                       " in a batch of " + std::to_string(state_->batch) +
@@ -189,12 +198,12 @@ Status Decoder::check_prompt(std::span<const std::int32_t> tokens, std::size_t s
                                                           std::to_string(vocabulary() - 1)};
         }
     }
-    return {};
+    return check_steps(steps, state_->used[sequence] + tokens.size());
 }
 
 Status Decoder::prefill(std::span<const std::int32_t> tokens, Recorder& profiler, const Progress& progress,
                         std::size_t sequence) {
-    if (Status status = check_prompt(tokens, sequence); !status) {
+    if (Status status = check(tokens, 0, sequence); !status) {
         return status;
     }
     ended_[sequence] = false;
@@ -238,10 +247,8 @@ Result<std::size_t> Decoder::decode(std::size_t steps, Recorder& profiler, const
         }
     }
     const std::size_t used = *std::max_element(state_->used.begin(), state_->used.end());
-    if (steps > state_->context - used) {
-        return Error{ErrorCode::invalid_argument, std::to_string(steps) + " steps after " + std::to_string(used) +
-                                                      " positions do not fit the cache of " +
-                                                      std::to_string(state_->context) + "; use a larger --ctx"};
+    if (Status status = check_steps(steps, used); !status) {
+        return status.error();
     }
     const Entered entered(*backend_, &profiler);
     for (std::size_t done = 0; done < steps; ++done) {

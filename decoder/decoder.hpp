@@ -59,6 +59,8 @@ class Decoder {
     /// The same of a model whose matrices the device makes. Errors: also unsupported (the backend cannot).
     static Result<Decoder> load(UnwrittenModel model, const Options& options);
 
+    /// Whether prefill() would take the prompt and decode() so many steps behind it; computes nothing. Errors: those of prefill().
+    [[nodiscard]] Status check(std::span<const std::int32_t> tokens, std::size_t steps, std::size_t sequence = 0) const;
     /// Feeds a prompt in chunks to one sequence. Errors: invalid_argument (no such sequence, no token, a token outside
     /// the vocabulary, no room). A stop leaves what was fed so far.
     [[nodiscard]] Status prefill(std::span<const std::int32_t> tokens, Recorder& profiler,
@@ -95,7 +97,7 @@ class Decoder {
     [[nodiscard]] bool stopped() const noexcept;
     [[nodiscard]] bool finished() const noexcept; // every sequence has come to a stop token
     void add_token(std::size_t sequence, std::int32_t token);
-    [[nodiscard]] Status check_prompt(std::span<const std::int32_t> tokens, std::size_t sequence) const;
+    [[nodiscard]] Status check_steps(std::size_t steps, std::size_t used) const;
 
     Options options_;
     std::unique_ptr<gguf::File> file_;        // the weights point into it

@@ -86,6 +86,18 @@ TEST_F(DecoderTest, prompts_that_cannot_be_fed_are_refused) {
     EXPECT_EQ(decoder.decode(1, off_).error().message, "there is nothing to go on from; feed a prompt first");
 }
 
+TEST_F(DecoderTest, what_would_be_refused_is_known_before_anything_is_fed) {
+    Decoder decoder = load(options());
+    const std::vector<std::int32_t> prompt = decoder.random_prompt(40, 1);
+    EXPECT_TRUE(decoder.check(prompt, 60).ok());
+    EXPECT_EQ(decoder.check(prompt, 61).error().message,
+              "61 steps after 40 positions do not fit the cache of 100; use a larger --ctx");
+    EXPECT_EQ(decoder.check({}, 1).error().message, "the prompt is empty; give at least one token");
+    const std::vector<std::int32_t> foreign{1, 300};
+    EXPECT_FALSE(decoder.check(foreign, 1).ok());
+    EXPECT_EQ(decoder.position(), 0U);
+}
+
 TEST_F(DecoderTest, the_cache_can_be_filled_to_the_last_position_and_no_further) {
     Decoder decoder = load(options());
     ASSERT_TRUE(decoder.prefill(decoder.random_prompt(90, 1), off_).ok());

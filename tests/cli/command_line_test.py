@@ -650,6 +650,14 @@ class DecodeText(Case):
             self.assertEqual(len(done.stderr.strip().split("\n")), 1, done.stderr)
             self.assertIn(part, done.stderr)
 
+    def test_what_is_refused_leaves_the_recording_that_is_there(self):
+        self.assertEqual(self.decode("--prompt-tokens", 8, "--steps", 2).returncode, 0)
+        runs = {path: path.read_bytes() for path in FOLDER.glob("text.plumb*")}
+        self.assertTrue(runs[FOLDER / "text.plumb"])
+        for words in (("--tokens", "1,2,99999"), ("--ctx", 3), ("--prompt-tokens", 0), ("--steps", 100000, "--ctx", 4000)):
+            self.assert_bad_input(self.decode(*words))
+            self.assertTrue({path: path.read_bytes() for path in FOLDER.glob("text.plumb*")} == runs, words)
+
     def test_a_model_that_cannot_run_is_refused_for_that_and_not_for_its_tokenizer(self):
         def text(key, value):
             return key + b"\x08\0\0\0" + len(value).to_bytes(8, "little") + value
