@@ -55,8 +55,12 @@ std::string unknown_word(const CLI::App& root) {
     }
     const std::string word = left.front().substr(0, left.front().find('='));
     if (word.size() > 1 && word[0] == '-') {
+        const std::vector<std::string> options = option_names(app);
+        if (std::find(options.begin(), options.end(), word) != options.end()) {
+            return "put " + word + " right behind the command: " + path_of(app) + " " + word + " …";
+        }
         // One letter is as near as any other.
-        const std::string near = word.size() == 2 ? std::string() : nearest(word, option_names(app));
+        const std::string near = word.size() == 2 ? std::string() : nearest(word, options);
         return with_hint(path_of(app) + " has no option " + word, near, app);
     }
     const std::vector<std::string> commands = command_names(app);

@@ -46,6 +46,15 @@ class Arguments(Case):
         self.assert_bad_input(plumb("report", "--phse", "x", "y"), "no option --phse", "did you mean --phase?")
         self.assert_bad_input(plumb("trace", "x", "--frob"), "no option --frob", "see plumb trace --help")
 
+    def test_an_option_in_front_of_its_command_is_told_where_it_belongs(self):
+        for words, place in ((("--layers", "report", "x"), "plumb report --layers"),
+                             (("--phase=decode", "report", "x"), "plumb report --phase"),
+                             (("-o", "x", "run", "true"), "plumb run -o"), (("report", "x", "--", "--layers"), "plumb report --layers")):
+            self.assert_bad_input(plumb(*words), "error: put %s right behind the command: %s …\n"
+                                  % (place.split()[-1], place))
+        self.assertIn("put --json right behind", json.loads(plumb("--json", "report", "x").stdout)["error"])
+        self.assert_bad_input(plumb("--frob", "report", "x"), "plumb report has no option --frob")
+
     def test_a_wrong_value_names_the_right_ones(self):
         self.assert_bad_input(plumb("report", "x", "--phase", "decod"), "decode, prefill or mixed",
                               "did you mean decode?")
