@@ -435,6 +435,10 @@ Status decode(const DecodeArguments& arguments) {
     if (!config) {
         return config.error();
     }
+    if (arguments.json && !config->on) {
+        return plumb::Error{plumb::ErrorCode::invalid_argument,
+                            "profiling is off: there is no report; leave --json out, or turn profiling on"};
+    }
     Result<LoadedModel> loaded = load_model(arguments);
     if (!loaded) {
         return loaded.error();
@@ -474,11 +478,7 @@ Status decode(const DecodeArguments& arguments) {
     if (config->on) {
         return print_report(arguments, profiler);
     }
-    constexpr const char* no_report = "profiling is off: there is no report";
-    fmt::print(stderr, "{}\n", no_report);
-    if (arguments.json) {
-        say_error(no_report, true); // in place of the report
-    }
+    fmt::print(stderr, "profiling is off: there is no report\n");
     return {};
 }
 

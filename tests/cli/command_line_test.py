@@ -596,9 +596,12 @@ class DecodeText(Case):
         self.assertNotEqual(done.stderr, "")
 
     def test_without_a_profiler_json_says_that_there_is_no_report(self):
-        done = self.decode("-p", "a", "--steps", 2, "--json", "--no-profile")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(json.loads(done.stdout), {"error": "profiling is off: there is no report"})
+        none = FOLDER / "none.gguf"  # refused before a model is looked for
+        for words, spec in ((("--no-profile",), "on"), ((), "off")):
+            done = subprocess.run([PLUMB, "decode", none, "--json", *words], capture_output=True, text=True, timeout=HANG,
+                                  env={**ENVIRONMENT, "PLUMB": spec})
+            self.assertEqual((done.returncode, done.stderr), (2, ""))
+            self.assertIn("profiling is off: there is no report; leave --json out", json.loads(done.stdout)["error"])
 
     def test_random_weights_on_the_cpu_come_from_a_file(self):
         self.assert_bad_input(plumb("decode", "--random-weights", "test"), "say --backend cuda, or plumb model make --shape")
