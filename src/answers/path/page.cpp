@@ -52,7 +52,7 @@ void add_rows(Page& page, const PathReport& report) {
         table.add_row({printable(row.name, name_columns), word_of(row.kind), row.device ? "device" : "host",
                        grouped(row.count), grouped(row.on_path), us(row.total_ns), us(row.path_ns),
                        percent(row.path_ns, static_cast<double>(report.analysis.length_ns)),
-                       row.gain_ns.value ? us(*row.gain_ns.value) : "n/a", us(row.slack_ns)});
+                       page.figure(printable(row.name, name_columns), row.gain_ns, 1e3, 1), us(row.slack_ns)});
     }
     page.table(std::move(table));
     add_more(page, report.rows.size(), most_rows, " names");
@@ -84,11 +84,11 @@ void add_kernels(Page& page, const PathReport& report) {
     TextTable table({"slowest kernels"}, {"us", "slack us", "% of roofline", "layer"}, {"file"});
     for (const SlowKernel& kernel : report.slowest) {
         const GraphNode& node = report.graph[kernel.node];
-        table.add_row({printable(report.graph.name_of(kernel.node), name_columns),
-                       us(static_cast<double>(node.duration_ns)),
-                       us(static_cast<double>(report.analysis.slack_ns[kernel.node])),
-                       kernel.roofline_share.value ? fixed(100 * *kernel.roofline_share.value, 1) : "n/a",
-                       node.layer ? std::to_string(*node.layer) : "", printable(kernel.file, name_columns)});
+        table.add_row(
+            {printable(report.graph.name_of(kernel.node), name_columns), us(static_cast<double>(node.duration_ns)),
+             us(static_cast<double>(report.analysis.slack_ns[kernel.node])),
+             page.figure(printable(report.graph.name_of(kernel.node), name_columns), kernel.roofline_share, 0.01, 1),
+             node.layer ? std::to_string(*node.layer) : "", printable(kernel.file, name_columns)});
     }
     page.table(std::move(table));
 }
@@ -131,7 +131,7 @@ void add_bricks(Page& page, const PathReport& report) {
     TextTable table({"launched for"}, {"device scopes", "kernels", "in graphs"});
     for (const KernelRow& row : bricks) {
         table.add_row({printable(row.name, name_columns), grouped(row.device_scopes),
-                       row.kernels.value ? fixed(*row.kernels.value, 0) : "n/a", grouped(row.in_graphs)});
+                       page.figure(printable(row.name, name_columns), row.kernels, 1, 0), grouped(row.in_graphs)});
     }
     page.table(std::move(table));
 }
@@ -147,6 +147,7 @@ page::Page page_of(const PathReport& report, const TextOptions&) {
     add_kernels(page, report);
     add_recorded(page, report);
     add_bricks(page, report);
+    page.reasons();
     page.notes(report.notes);
     return page;
 }

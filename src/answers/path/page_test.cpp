@@ -73,6 +73,16 @@ TEST(PathText, says_path_gain_slack_and_what_came_back) {
     EXPECT_FALSE(contains(text, "\x1b"));
 }
 
+TEST(PathText, what_is_absent_has_its_reason_below_the_tables) {
+    PathReport report = sample_path();
+    report.rows[1].name = "noise";
+    report.slowest[0].roofline_share = {std::nullopt, "the kernel has no work"};
+    const std::string text = render_text(report);
+    EXPECT_TRUE(contains(text, "\nn/a  noise: only worked out for the 16 that hold most of the path\n")) << text;
+    EXPECT_TRUE(contains(text, "\nn/a  gemm: the kernel has no work\n")) << text;
+    EXPECT_TRUE(contains(text, ": scopes of a queue are not broken down into kernels\n")) << text;
+}
+
 TEST(PathJson, follows_its_schema_and_every_key_is_documented) {
     const PathReport report = sample_path();
     expect_valid<PathReport>(PLUMB_TEST_SOURCE_DIR, {{}, report});
