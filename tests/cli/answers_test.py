@@ -275,6 +275,12 @@ class Checks(Case):
                       ["--tok/s", 1, "--brick", "lm_head"], ["--tok/s", 1, "--brick", "lm_head=4"],
                       ["--tok/s", 1, "--brick", "a=1us", "--brick", "a=2us"]):
             self.assert_bad_input(plumb("budget", recording(), *words))
+        for option, range_, inside, outside in (("--tok/s", "1e-6 to 1e12", ("1e-6", "1e12"), ("1e-308", "9e-7", "1.1e12", "1e308")),
+                                                ("--ms/token", "1e-9 to 1e9", ("1e-9", "1e9"), ("9e-10", "1.1e9", "1e300"))):
+            for target in inside:
+                self.assertIn(plumb("budget", recording(), option, target).returncode, (0, 1))
+            for target in outside:
+                self.assert_bad_input(plumb("budget", recording(), option, target), option, range_)
 
     def test_T17_counts_are_per_step_and_exact(self):
         good = ["--expect", "lm_head=1/step", "--expect", "rms_norm=3/step", "--expect", "head=1/token"]

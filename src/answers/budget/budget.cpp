@@ -284,7 +284,8 @@ Result<BudgetOptions> options_of(const BudgetQuestion& question) {
     BudgetOptions options;
     options.ns_per_token = question.ms_per_token ? target * 1e6 : 1e9 / target;
     if (!(target > 0) || !std::isfinite(target) || !(options.ns_per_token >= 1e-3 && options.ns_per_token <= 1e15)) {
-        return wrong("the target is a number above 0, such as --tok/s 125 or --ms/token 8");
+        return wrong(
+            "--tok/s takes a number from 1e-6 to 1e12, such as 125; --ms/token one from 1e-9 to 1e9, such as 8");
     }
     options.phase = question.phase;
     for (const std::string& words : question.bricks) {
