@@ -15,7 +15,12 @@
 namespace plumb::numerics {
 namespace {
 
-const char how_to_record[] = "record with PLUMB=\"on,tensors=all\" a program that has PLUMB_TENSOR, or plumb decode";
+/// What a recording without checks lacks, and how to record it.
+std::string lacking(bool looked_at) {
+    return std::string(looked_at ? "fingerprints of the tensors it looked at, as with tensors=nonfinite"
+                                 : "checks of tensors") +
+           "; record with PLUMB=\"on,tensors=all\" a program that has PLUMB_TENSOR, or plumb decode";
+}
 
 std::string counted(std::uint64_t count, const char* what) {
     return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
@@ -314,12 +319,6 @@ class CheckComparison {
             report.notes.push_back(counted(nonfinite_alike_, "tensor") +
                                    " with as many NaN and Inf in both runs; see plumb health");
         }
-        for (const auto& [tensors, which] : {std::pair(report.tensors_a, "A"), std::pair(report.tensors_b, "B")}) {
-            if (tensors == 0) {
-                report.notes.push_back(std::string("recording ") + which + " holds no checks of tensors; " +
-                                       how_to_record);
-            }
-        }
     }
 
     const CheckedRun& a_;
@@ -349,10 +348,18 @@ Result<DivergeReport> diverge(const recording::RecordedRun& source_a, const reco
     if (!b.ok()) {
         return b.error();
     }
+    const bool looked_a = !looked_at(*source_a.facts).empty(), looked_b = !looked_at(*source_b.facts).empty();
     if (a->checks.empty() && b->checks.empty()) {
-        return Error{ErrorCode::not_found, std::string("neither recording holds checks of tensors; ") + how_to_record};
+        return Error{ErrorCode::not_found, "neither recording holds " + lacking(looked_a || looked_b)};
     }
-    return CheckComparison(*a, *b, bricks, options).report();
+    DivergeReport report = CheckComparison(*a, *b, bricks, options).report();
+    if (a->checks.empty()) {
+        report.notes.push_back("recording A holds no " + lacking(looked_a));
+    }
+    if (b->checks.empty()) {
+        report.notes.push_back("recording B holds no " + lacking(looked_b));
+    }
+    return report;
 }
 
 } // namespace plumb::numerics

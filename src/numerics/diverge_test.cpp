@@ -275,6 +275,22 @@ TEST(Diverge, T9_a_recording_without_checks_fails_and_two_of_them_are_an_error_t
     EXPECT_NE(both.error().message.find("PLUMB=\"on,tensors=all\""), std::string::npos);
 }
 
+TEST(Diverge, T9_a_run_that_kept_no_fingerprint_of_what_it_looked_at_is_told_from_one_that_looked_at_nothing) {
+    PlantedRun a = PlantedModel{}.recorded();
+    const recording::RecordedRun looked = PlantedRun{}, not_one = PlantedRun{};
+    looked.facts->descriptions = {{"checked", "456 tensors, all finite"}};
+    not_one.facts->descriptions = {{"checked", "0 tensors"}};
+    const Result<DivergeReport> report = diverge(a, looked, {});
+    ASSERT_TRUE(report.ok());
+    EXPECT_FALSE(report->same());
+    EXPECT_TRUE(noted(*report, "recording B holds no fingerprints of the tensors it looked at"));
+    EXPECT_FALSE(noted(*report, "holds no checks"));
+    EXPECT_TRUE(noted(*diverge(not_one, a, {}), "recording A holds no checks"));
+    const Result<DivergeReport> both = diverge(looked, looked, {});
+    ASSERT_FALSE(both.ok());
+    EXPECT_EQ(both.error().message.rfind("neither recording holds fingerprints", 0), 0U);
+}
+
 TEST(Diverge, a_sequence_that_one_run_lacks_is_noted_while_another_is_common) {
     PlantedModel first, second;
     second.sequence = 1;

@@ -27,4 +27,9 @@ std::string description(const recording::RunFacts& facts, const std::string& of)
     return last;
 }
 
+std::string looked_at(const recording::RunFacts& facts) {
+    std::string last = description(facts, "checked");
+    return last.rfind("0 ", 0) == 0 ? std::string() : last;
+}
+
 } // namespace plumb::numerics

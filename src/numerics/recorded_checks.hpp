@@ -13,5 +13,7 @@ namespace plumb::numerics {
 void add_notes(const recording::RunFacts& facts, const std::string& path, std::vector<std::string>& notes);
 /// The last value of that name; empty: none.
 [[nodiscard]] std::string description(const recording::RunFacts& facts, const std::string& of);
+/// What the session said of the tensors it looked at: with tensors=nonfinite they leave no check. Empty: none.
+[[nodiscard]] std::string looked_at(const recording::RunFacts& facts);
 
 } // namespace plumb::numerics

@@ -51,6 +51,14 @@ class Diverge(Case):
         self.assertEqual(plumb("diverge", none, check_recording()).returncode, 1)
         self.assert_bad_input(plumb("diverge", none, none), "neither recording", 'PLUMB="on,tensors=all"')
         self.assert_bad_input(plumb("diverge", recording(), recording()), "neither recording")
+        nonfinite = check_recording("nonfinite")  # plumb health shows what it looked at
+        done = plumb("diverge", check_recording(), nonfinite)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("note  recording B holds no fingerprints of the tensors it looked at, as with tensors=nonfinite; record with "
+                      'PLUMB="on,tensors=all"', done.stdout)
+        self.assertNotIn("holds no checks", done.stdout)
+        self.assertNotIn("does not have", done.stdout)
+        self.assert_bad_input(plumb("diverge", nonfinite, nonfinite), "neither recording holds fingerprints")
 
     def test_wrong_arguments_are_named(self):
         clean = check_recording()

@@ -180,7 +180,9 @@ page::Page page_of(const DivergeReport& report, const TextOptions& options) {
     } else {
         page.marked("counts  ", counts, Tone::plain);
     }
-    add_missing(page, report);
+    if (report.tensors_a != 0 && report.tensors_b != 0) { // else the note says what one of them lacks
+        add_missing(page, report);
+    }
     add_flips(page, report);
     if (report.worst) {
         page.marked("worst  ",

@@ -113,6 +113,8 @@ TEST(DivergeText, T9_what_is_missing_is_a_line_of_its_own_and_never_the_word_sam
     nothing.tensors_a = 5;
     EXPECT_FALSE(contains(render_text(nothing), "SAME"));
     EXPECT_TRUE(contains(render_text(nothing), "MISSING everything"));
+    nothing.only_in_a.steps = 6; // B has these steps, and no tensor of any
+    EXPECT_FALSE(contains(render_text(nothing), "6 steps"));
     DivergeReport same;
     same.compared = same.identical = 7;
     EXPECT_EQ(render_text(same).rfind("SAME  7 tensors compared, 7 bit for bit the same, 0 beyond the tolerance\n", 0),

@@ -432,12 +432,6 @@ Result<HealthReport> health(const recording::RecordedRun& source, const recordin
 namespace plumb {
 namespace {
 
-/// What the session said of the tensors it looked at: with tensors=nonfinite they leave no check. Empty: none.
-std::string looked_at(const recording::RunFacts& facts) {
-    std::string last = numerics::description(facts, "checked");
-    return last.rfind("0 ", 0) == 0 ? std::string() : last;
-}
-
 /// How many tensors with NaN or Inf the session counted; absent: it did not say, as when it was killed.
 std::optional<std::uint64_t> counted_nonfinite(const recording::RunFacts& facts) {
     const std::string text = numerics::description(facts, "nonfinite");
@@ -475,7 +469,7 @@ Result<HealthReport> health_recording(const std::string& path, const std::string
         }
         twin = *std::move(opened);
     }
-    Result<HealthReport> report = numerics::health(*run, twin ? &*twin : nullptr, looked_at(*run->facts));
+    Result<HealthReport> report = numerics::health(*run, twin ? &*twin : nullptr, numerics::looked_at(*run->facts));
     if (!report.ok()) {
         return report;
     }
