@@ -130,6 +130,26 @@ TEST(Path, T10_the_path_goes_through_the_launch_to_the_device_and_back_to_the_ho
     EXPECT_FALSE(report.kernels[0].kernels.value) << "nobody counted them";
 }
 
+TEST(Path, of_several_queues_it_is_said_that_no_recording_tells_which_waited_for_which) {
+    for (const bool two : {false, true}) {
+        Tape source;
+        source.track(host);
+        add_queue(source);
+        recording::TrackInfo other;
+        other.id = queue + 1;
+        other.kind = recording::TrackKind::device_queue;
+        source.device_track(other);
+        add_device_step(source);
+        if (two) {
+            source.device_scope(queue + 1, Brick::kv_append, 1, -1, 120 * us, 320 * us);
+        }
+        const PathReport report = path_of(source);
+        EXPECT_EQ(std::any_of(report.notes.begin(), report.notes.end(),
+                              [](const std::string& note) { return note.find("Work ran on 2 queues") == 0; }),
+                  two);
+    }
+}
+
 TEST(Path, a_scope_that_begins_while_it_is_still_being_submitted_waits_for_the_part_before_only) {
     Tape source;
     source.track(host);

@@ -146,6 +146,13 @@ void PathGraph::collect() {
     if (untimed != 0) {
         notes_.push_back(std::to_string(untimed) + " launches have no time of their own and are left out.");
     }
+    const auto queues = std::count_if(tracks_.begin(), tracks_.end(), [](const auto& entry) {
+        return entry.second.device && entry.second.graph == GraphTable::none;
+    });
+    if (queues > 1) {
+        notes_.push_back("Work ran on " + std::to_string(queues) +
+                         " queues. Where one waited for another is not recorded, so slack may be less than it says.");
+    }
     if (replays_left_out != 0) {
         notes_.push_back(std::to_string(replays_left_out) +
                          " scopes belong to graphs that others have replaced under their keys and are left out.");
