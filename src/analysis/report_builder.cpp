@@ -262,7 +262,7 @@ void ReportReader::add_labels(Report& report) const {
     });
 }
 
-void ReportReader::add_losses(Report& report, const RowTable& rows, const resolve::Resolution& resolution) const {
+void ReportReader::add_losses(Report& report, const resolve::Resolution& resolution) const {
     const recording::Counters& counters = facts_.counters;
     const auto add = [&report](const std::string& reason, std::uint64_t count) {
         if (count != 0) {
@@ -276,13 +276,12 @@ void ReportReader::add_losses(Report& report, const RowTable& rows, const resolv
     for (std::size_t i = 0; i < resolve::loss_reasons; ++i) {
         add(resolve::loss_words[i], resolution.losses.of(static_cast<resolve::Loss>(i)));
     }
-    add("samples beyond the limit of rows or layers", rows.refused());
     add("graphs or sites in graphs beyond the limit", graphs_.refused());
     add("labels beyond the limit of 65536", labels_refused_);
     report.unresolved = resolution.losses.unresolved() + counters.unresolved;
 }
 
-void ReportReader::add_notes(Report& report, const resolve::Resolution& resolution) const {
+void ReportReader::add_notes(Report& report, const RowTable& rows, const resolve::Resolution& resolution) const {
     report.notes = facts_.notes;
     const auto add = [&report](std::string sentence) {
         report.notes.push_back(std::move(sentence));
@@ -314,6 +313,9 @@ void ReportReader::add_notes(Report& report, const resolve::Resolution& resoluti
     if (outside_steps_ != 0 && !steps_->empty() && recording::lost_records(facts_.counters)) {
         add("Records were lost, so scopes outside of steps (" + std::to_string(outside_steps_) +
             ") may be of steps whose begin is among them.");
+    }
+    if (std::string sentence = rows.left_out(); !sentence.empty()) {
+        add(std::move(sentence));
     }
     if (wall_) {
         for (std::string& sentence : wall_->notes()) {
@@ -356,8 +358,8 @@ Report ReportReader::make(const ReportOptions& options, const resolve::Resolutio
     add_rooflines(report, damaged_);
     add_tracks(report);
     add_labels(report);
-    add_losses(report, rows_of(options), resolution);
-    add_notes(report, resolution);
+    add_losses(report, resolution);
+    add_notes(report, rows_of(options), resolution);
     if (options.phase && report.phases.empty() && !steps_->empty()) {
         report.notes.push_back("Nothing is counted here: " + no_step_of(*options.phase) + ".");
     }

@@ -71,8 +71,8 @@ class ReportReader final : public read::Observer {
     void add_rows(Report& report, const ReportOptions& options) const;
     void add_tracks(Report& report) const;
     void add_labels(Report& report) const;
-    void add_losses(Report& report, const RowTable& rows, const resolve::Resolution& resolution) const;
-    void add_notes(Report& report, const resolve::Resolution& resolution) const;
+    void add_losses(Report& report, const resolve::Resolution& resolution) const;
+    void add_notes(Report& report, const RowTable& rows, const resolve::Resolution& resolution) const;
     void add_clock(Report& report) const;
 
     const recording::RunFacts& facts_;

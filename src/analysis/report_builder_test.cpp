@@ -224,6 +224,31 @@ TEST(ReportBuilder, F8_layer_0_has_a_row_of_its_own) {
     EXPECT_EQ(row_of(report.bricks, Phase::decode, "attention")->time.count, 3u);
 }
 
+TEST(ReportBuilder, every_layer_that_a_record_can_have_has_a_row) {
+    constexpr std::uint16_t all[] = {0, 4095, 4096, 65534};
+    Tape source;
+    source.track(0);
+    source.step_begin(0, 0, Phase::decode, 0);
+    std::int64_t t = 0;
+    for (const std::uint16_t layer : all) {
+        source.layer_begin(0, layer, t);
+        source.scope(0, Brick::attention, t + 10 * us, t + 30 * us);
+        source.layer_end(0, layer, t, t + 50 * us);
+        t += 100 * us;
+    }
+    source.step_end(0, Phase::decode, 0, ms);
+    ReportOptions options;
+    options.brick_layers = true;
+    const Report report = report_of(source, options);
+    EXPECT_TRUE(report.losses.empty());
+    ASSERT_EQ(report.layers.size(), std::size(all));
+    ASSERT_EQ(report.brick_layers.size(), std::size(all));
+    for (std::size_t i = 0; i < std::size(all); ++i) {
+        EXPECT_EQ(report.layers[i].key.layer, all[i]);
+        EXPECT_EQ(report.brick_layers[i].key.layer, all[i]);
+    }
+}
+
 TEST(ReportBuilder, M6_layer_is_a_dimension_of_bricks) {
     Tape source;
     source.track(1);

@@ -98,7 +98,7 @@ void RowTable::add(const resolve::Sample& sample, unsigned source) {
     if (!brick) {
         key.layer = sample.layer;
         key.named = false;
-        add_to_layer(key, sample, layer_rows_, layer_index_);
+        add_to(layer_rows_, sample.layer.value_or(0), key, sample);
         return;
     }
     key.name = sample.name;
@@ -106,13 +106,13 @@ void RowTable::add(const resolve::Sample& sample, unsigned source) {
     key.leaf = sample.leaf;
     Entry* entry = brick_entry(key);
     if (entry == nullptr) {
-        ++refused_;
+        ++bricks_refused_;
         return;
     }
     entry->statistics.add(sample);
     if (brick_layers_ && sample.layer) {
         key.layer = sample.layer;
-        add_to_layer(key, sample, brick_layer_rows_, brick_layer_index_);
+        add_to(brick_layer_rows_, *sample.layer, key, sample);
     }
 }
 
@@ -125,32 +125,34 @@ void RowTable::add(const resolve::Sample& sample, unsigned source, std::uint32_t
     key.lap = sample.kind == resolve::SampleKind::lap;
     key.leaf = sample.leaf;
     key.graph = graph;
-    add_to(packed_key(graph, key.name, key.phase, key.lap, key.leaf, key.source), key, sample, graph_rows_,
-           graph_index_);
+    add_to(graph_rows_, graph, key, sample);
 }
 
-void RowTable::add_to_layer(const Key& key, const resolve::Sample& sample, std::vector<std::unique_ptr<Entry>>& rows,
-                            std::unordered_map<std::uint64_t, std::uint32_t>& index) {
-    if (!key.layer || *key.layer >= max_layers) {
-        ++refused_;
-        return;
-    }
-    add_to(packed_key(*key.layer, key.name, key.phase, key.lap, key.leaf, key.source), key, sample, rows, index);
-}
-
-void RowTable::add_to(std::uint64_t packed, const Key& key, const resolve::Sample& sample,
-                      std::vector<std::unique_ptr<Entry>>& rows,
-                      std::unordered_map<std::uint64_t, std::uint32_t>& index) {
-    auto found = index.find(packed);
-    if (found == index.end()) {
-        if (rows.size() >= max_rows) {
-            ++refused_;
+void RowTable::add_to(Indexed& table, std::uint32_t place, const Key& key, const resolve::Sample& sample) {
+    const std::uint64_t packed = packed_key(place, key.name, key.phase, key.lap, key.leaf, key.source);
+    auto found = table.index.find(packed);
+    if (found == table.index.end()) {
+        if (table.rows.size() >= max_rows) {
+            ++table.refused;
             return;
         }
-        found = index.emplace(packed, static_cast<std::uint32_t>(rows.size())).first;
-        rows.push_back(std::make_unique<Entry>(key, &budget_));
+        found = table.index.emplace(packed, static_cast<std::uint32_t>(table.rows.size())).first;
+        table.rows.push_back(std::make_unique<Entry>(key, &budget_));
     }
-    rows[found->second]->statistics.add(sample);
+    table.rows[found->second]->statistics.add(sample);
+}
+
+std::string RowTable::left_out() const {
+    std::string parts;
+    for (const auto& [samples, of] :
+         {std::pair(bricks_refused_, " samples of bricks"), std::pair(layer_rows_.refused, " samples of layers"),
+          std::pair(brick_layer_rows_.refused, " samples of bricks in layers"),
+          std::pair(graph_rows_.refused, " samples of bricks in graphs")}) {
+        if (samples != 0) {
+            parts += (parts.empty() ? "" : ", ") + std::to_string(samples) + of;
+        }
+    }
+    return parts.empty() ? parts : beyond_rows + (" of each kind are left out: " + parts + ".");
 }
 
 Row RowTable::finish(const Entry& entry, const PhaseBases& bases) const {
@@ -253,7 +255,7 @@ std::vector<Row> RowTable::bricks(const PhaseBases& bases) const {
 }
 
 std::vector<Row> RowTable::graph_bricks(const PhaseBases& bases) const {
-    std::vector<Row> rows = finish_all(graph_rows_, bases);
+    std::vector<Row> rows = finish_all(graph_rows_.rows, bases);
     std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
         const bool together = a.key.phase == b.key.phase && a.key.graph != b.key.graph;
         return together ? a.key.graph < b.key.graph : reads_before(a, b);
@@ -262,14 +264,14 @@ std::vector<Row> RowTable::graph_bricks(const PhaseBases& bases) const {
 }
 
 std::vector<Row> RowTable::brick_layers(const PhaseBases& bases) const {
-    std::vector<Row> rows = finish_all(brick_layer_rows_, bases);
+    std::vector<Row> rows = finish_all(brick_layer_rows_.rows, bases);
     std::sort(rows.begin(), rows.end(), reads_before_by_layer);
     return rows;
 }
 
 std::vector<Row> RowTable::layers(const PhaseBases& bases) const {
     std::vector<Row> rows;
-    for (const auto& entry : layer_rows_) {
+    for (const auto& entry : layer_rows_.rows) {
         rows.push_back(finish(*entry, bases));
     }
     std::sort(rows.begin(), rows.end(), reads_before_by_layer);

@@ -23,6 +23,9 @@ namespace plumb::analysis {
 
 inline constexpr std::size_t phase_count = 4;
 
+/// What a note begins with that says what found no row.
+inline constexpr const char* beyond_rows = "Rows beyond 8192";
+
 /// What figures per step divide by, for each kind of row.
 struct PhaseBases {
     std::array<PhaseBase, phase_count> steps; // the counted ones
@@ -49,9 +52,8 @@ struct RowSpread {
 
 class RowTable {
   public:
-    static constexpr std::size_t max_rows = 8192; // of bricks; as many of brick and layer
+    static constexpr std::size_t max_rows = 8192; // of each kind: bricks, layers, bricks in layers, bricks in graphs
     static constexpr std::size_t max_sources = 16;
-    static constexpr std::uint32_t max_layers = 4096;
 
     RowTable(const resolve::NameTable& names, bool brick_layers) : names_(&names), brick_layers_(brick_layers) {}
 
@@ -70,8 +72,8 @@ class RowTable {
     [[nodiscard]] std::vector<Row> brick_layers(const PhaseBases& bases) const;
     [[nodiscard]] std::vector<Row> categories(const PhaseBases& bases) const;
     [[nodiscard]] std::vector<Row> layers(const PhaseBases& bases) const;
-    /// Samples that found no row.
-    [[nodiscard]] std::uint64_t refused() const noexcept { return refused_; }
+    /// What samples found no row, in a sentence that begins with beyond_rows; empty: all found one.
+    [[nodiscard]] std::string left_out() const;
 
   private:
     struct Key {
@@ -95,11 +97,15 @@ class RowTable {
         return ((static_cast<std::size_t>(phase) * 2 + (lap ? 1 : 0)) * 2 + (leaf ? 1 : 0)) * max_sources + source;
     }
 
+    /// Rows of one kind, found by what tells them apart.
+    struct Indexed {
+        std::vector<std::unique_ptr<Entry>> rows;
+        std::unordered_map<std::uint64_t, std::uint32_t> index;
+        std::uint64_t refused = 0; // samples
+    };
+
     [[nodiscard]] Entry* brick_entry(const Key& key);
-    void add_to_layer(const Key& key, const resolve::Sample& sample, std::vector<std::unique_ptr<Entry>>& rows,
-                      std::unordered_map<std::uint64_t, std::uint32_t>& index);
-    void add_to(std::uint64_t packed, const Key& key, const resolve::Sample& sample,
-                std::vector<std::unique_ptr<Entry>>& rows, std::unordered_map<std::uint64_t, std::uint32_t>& index);
+    void add_to(Indexed& table, std::uint32_t place, const Key& key, const resolve::Sample& sample);
     [[nodiscard]] Row finish(const Entry& entry, const PhaseBases& bases) const;
     [[nodiscard]] Row finish(const RowStatistics& statistics, RowKey key, unsigned source,
                              const PhaseBases& bases) const;
@@ -115,13 +121,8 @@ class RowTable {
     std::vector<RowSource> sources_;
     std::vector<std::unique_ptr<Slots>> slots_; // by name id
     std::vector<std::unique_ptr<Entry>> bricks_;
-    std::vector<std::unique_ptr<Entry>> brick_layer_rows_;
-    std::vector<std::unique_ptr<Entry>> layer_rows_;
-    std::vector<std::unique_ptr<Entry>> graph_rows_;
-    std::unordered_map<std::uint64_t, std::uint32_t> brick_layer_index_;
-    std::unordered_map<std::uint64_t, std::uint32_t> layer_index_;
-    std::unordered_map<std::uint64_t, std::uint32_t> graph_index_;
-    std::uint64_t refused_ = 0;
+    std::uint64_t bricks_refused_ = 0; // samples
+    Indexed brick_layer_rows_, layer_rows_, graph_rows_;
 };
 
 } // namespace plumb::analysis

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "analysis/loss_note.hpp"
 #include "analysis/no_step.hpp"
+#include "analysis/row_table.hpp"
 #include "answers/reading.hpp"
 #include "stats/figure.hpp"
 #include "stats/median.hpp"
@@ -255,6 +257,8 @@ LayerReport Layers::build() {
     } else if (out_.layers.size() < least_layers) {
         out_.notes.emplace_back("There are fewer than 5 layers, too few to call one odd.");
     }
+    std::copy_if(source_.notes.begin(), source_.notes.end(), std::back_inserter(out_.notes),
+                 [](const std::string& note) { return note.starts_with(analysis::beyond_rows); });
     analysis::add_loss_note(analysis::lost_of(source_.losses), out_.notes);
     return std::move(out_);
 }

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "analysis/planted_report_testing.hpp"
+#include "analysis/row_table.hpp"
 #include "answers/rendered_testing.hpp"
 
 namespace plumb::analysis {
@@ -170,6 +171,14 @@ TEST(Layers, few_layers_and_few_samples_give_no_verdict_and_say_so) {
     EXPECT_TRUE(p99.odd.empty());
     EXPECT_NE(p99.rows[1].median.reason.find("too few samples"), std::string::npos);
     EXPECT_EQ(layers(Report{}).notes.size(), 1u);
+}
+
+TEST(Layers, rows_beyond_the_limit_are_told_with_the_words_of_the_report) {
+    Report report = run_of(alike);
+    const std::string left_out =
+        std::string(analysis::beyond_rows) + " of each kind are left out: 3 samples of layers.";
+    report.notes = {"another", left_out};
+    EXPECT_EQ(layers(report).notes, std::vector{left_out});
 }
 
 TEST(Layers, cells_hold_the_metric_asked_for) {
