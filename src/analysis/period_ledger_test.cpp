@@ -20,7 +20,7 @@ resolve::StepTable steps_of(std::uint64_t count) {
         found.push_back(step);
     }
     resolve::Losses losses;
-    return resolve::StepTable::build(std::move(found), {}, 0, {}, resolve::DeviceEnds(1), losses);
+    return resolve::StepTable::build(std::move(found), {}, {}, 0, {}, resolve::DeviceEnds(1), losses);
 }
 
 class Listener final : public PeriodObserver {

@@ -126,7 +126,9 @@ void ReportReader::count(const Sample& sample, TrackTotals& totals) {
     // Of a step that has no end there is only a part: it would lower every mean it entered. Where no step has an end,
     // parts are all there is.
     if (sample.phase == Phase::none && sample.step != resolve::no_step && !steps_->empty()) {
-        outside_complete_steps_ += brick ? 1 : 0;
+        const auto& phaseless = steps_->phaseless();
+        const bool whole = std::binary_search(phaseless.begin(), phaseless.end(), sample.step);
+        (whole ? in_phaseless_steps_ : outside_complete_steps_) += brick ? 1 : 0;
         return;
     }
     // What is timed in every step is compared with counted steps; the rest has rows that say what they are made of.
@@ -293,7 +295,8 @@ void ReportReader::add_notes(Report& report, const RowTable& rows, const resolve
     for (const std::string& complaint : resolution.complaints) {
         add(complaint);
     }
-    if (steps_->empty()) {
+    const std::size_t phaseless = steps_->phaseless().size();
+    if (steps_->empty() && phaseless == 0) {
         add("No complete step was recorded, so there is no wall account and no figure per step; put PLUMB_STEP around each "
             "forward pass.");
     } else if (scopes_ == 0) {
@@ -306,6 +309,11 @@ void ReportReader::add_notes(Report& report, const RowTable& rows, const resolve
                 ". A period ends where a step of any phase ends, so times per step and token and % wall of this phase are of "
                 "parts of its steps.");
         }
+    }
+    if (phaseless != 0) {
+        add("Steps of phase none are in no figure per step: " + std::to_string(phaseless) +
+            (steps_->empty() ? ", and there are no others, so there is no wall account."
+                             : "; their " + std::to_string(in_phaseless_steps_) + " scopes are in no row."));
     }
     if (outside_complete_steps_ != 0) {
         add(std::to_string(outside_complete_steps_) + " scopes belong to steps that were cut short and are in no row.");

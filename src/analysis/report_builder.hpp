@@ -96,8 +96,8 @@ class ReportReader final : public read::Observer {
     std::uint64_t labels_refused_ = 0;
     bool damaged_ = false; // records are missing
     std::uint64_t scopes_ = 0;
-    std::uint64_t outside_complete_steps_ = 0;
-    std::uint64_t outside_steps_ = 0; // scopes
+    std::uint64_t outside_complete_steps_ = 0, in_phaseless_steps_ = 0; // scopes
+    std::uint64_t outside_steps_ = 0;                                   // scopes
     RecordedCounts recorded_;
 };
 

@@ -562,6 +562,26 @@ TEST(ReportBuilder, scopes_of_a_step_that_was_cut_short_are_in_no_row_beside_com
     EXPECT_EQ(report.scopes, 3u);
 }
 
+TEST(ReportBuilder, steps_of_phase_none_are_told_and_not_lost) {
+    for (const bool alone : {false, true}) {
+        Tape source;
+        source.track(1);
+        if (!alone) {
+            plant_step(source, 0, {});
+        }
+        source.step_begin(1, 1, Phase::none, ms);
+        source.scope(1, Brick::sampling, ms + 100, ms + 200);
+        source.step_end(1, Phase::none, ms, 2 * ms);
+        const Report report = report_of(source);
+        EXPECT_TRUE(report.losses.empty());
+        EXPECT_EQ(has_row(report.bricks, Phase::none, "sampling"), alone);
+        EXPECT_TRUE(has_note(report, alone ? "Steps of phase none are in no figure per step: 1, and there are no others"
+                                           : "Steps of phase none are in no figure per step: 1; their 1 scopes"));
+        EXPECT_FALSE(has_note(report, "cut short"));
+        EXPECT_FALSE(has_note(report, "No complete step"));
+    }
+}
+
 TEST(ReportBuilder, two_sources_of_one_brick_are_two_rows) {
     Tape source;
     source.track(1);

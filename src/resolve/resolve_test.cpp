@@ -435,6 +435,41 @@ TEST(Resolve, a_step_without_its_end_or_begin_is_counted_and_is_no_step) {
     EXPECT_EQ(all.named(Brick::attention).at(1).step, 2u);
 }
 
+TEST(Resolve, a_step_of_phase_none_is_apart_and_one_of_an_unknown_phase_is_lost) {
+    Tape source;
+    source.track(1);
+    for (const Phase phase : {Phase::none, static_cast<Phase>(4), Phase::none}) {
+        const std::int64_t t = 1000 * (1 + static_cast<std::int64_t>(source.written(1)));
+        source.step_begin(1, source.written(1), phase, t);
+        source.step_end(1, phase, t, t + 500);
+    }
+    const Resolved all = resolve_all(source);
+    EXPECT_TRUE(all.resolution.steps->empty());
+    EXPECT_EQ(all.resolution.steps->phaseless(), (std::vector<std::uint64_t>{0, 4}));
+    EXPECT_EQ(all.resolution.losses.of(Loss::step_without_phase), 1u);
+    EXPECT_EQ(all.resolution.losses.of(Loss::step_cut_short), 0u);
+    const Resolved cut = resolve_all(source, {1, {{1, 2}}});
+    EXPECT_EQ(cut.resolution.steps->phaseless(), std::vector<std::uint64_t>{4}) << "the first began before the cut";
+}
+
+TEST(Resolve, where_records_are_lost_a_step_of_phase_none_still_ends_the_number_before) {
+    Tape source;
+    source.track(1);
+    const auto step = [&source](std::uint64_t id, Phase phase, std::int64_t t) {
+        source.step_begin(1, id, phase, t);
+        source.step_end(1, phase, t, t + 500);
+    };
+    step(1, Phase::decode, 1000);
+    step(2, Phase::none, 2000);
+    step(3, Phase::decode, 3000);
+    source.lose(1, 5);
+    step(9, Phase::decode, 9000);
+    const Resolved all = resolve_all(source);
+    ASSERT_EQ(all.resolution.steps->size(), 3u);
+    EXPECT_EQ((*all.resolution.steps)[1].period_begin_ns, 1500);
+    EXPECT_EQ((*all.resolution.steps)[2].period_begin_ns, 9000);
+}
+
 TEST(Resolve, a_lost_layer_end_does_not_leak_its_layer_past_the_step) {
     Tape source;
     source.track(1);

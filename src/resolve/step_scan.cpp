@@ -34,6 +34,7 @@ constexpr std::uint64_t kinds_that_tell = bit_of(RecordKind::step_begin) | bit_o
 struct OpenStep {
     ResolvedStep step;
     std::uint64_t first_sequence = 0;
+    bool phase_known = true; // false: the record holds none of the phases
     std::optional<std::uint32_t> kernels_ns, kernel_stretch_ns;
 };
 
@@ -129,8 +130,8 @@ class Scanner {
             losses_.count(Loss::step_cut_short, scan->open.size());
         }
         FirstPass result;
-        result.steps = StepTable::build(std::move(found_), std::move(breaks_), warmup_steps(), std::move(disturbed_),
-                                        std::move(device_ends_), losses_, lossy_);
+        result.steps = StepTable::build(std::move(found_), phaseless_.sorted(), std::move(breaks_), warmup_steps(),
+                                        std::move(disturbed_), std::move(device_ends_), losses_, lossy_);
         result.no_earlier_than = std::move(first_ends_);
         std::int64_t earliest = never;
         for (std::size_t i = result.no_earlier_than.size(); i > 0; --i) {
@@ -271,7 +272,8 @@ class Scanner {
         first_id_ = std::min(first_id_, open.step.id);
         open.step.track = static_cast<std::uint32_t>(index);
         const std::uint16_t phase = id_of(record);
-        open.step.phase = phase <= static_cast<std::uint16_t>(Phase::mixed) ? static_cast<Phase>(phase) : Phase::none;
+        open.phase_known = phase <= static_cast<std::uint16_t>(Phase::mixed);
+        open.step.phase = open.phase_known ? static_cast<Phase>(phase) : Phase::none;
         if (!scans_[index]->open.push(FrameKind::step, record.first, open)) {
             losses_.count(Loss::step_cut_short);
         }
@@ -339,8 +341,12 @@ class Scanner {
 
     void keep(const OpenStep& open, std::size_t index) {
         const std::size_t known = packed_ != nullptr ? packed_->size() : found_.size();
-        if (open.step.phase == Phase::none) {
+        if (!open.phase_known) {
             losses_.count(Loss::step_without_phase);
+        } else if (open.step.phase == Phase::none) {
+            if (open.first_sequence >= tracks_[index].cut) {
+                phaseless_.add(open.step.id);
+            }
         } else if (known == StepTable::max_steps) {
             losses_.count(Loss::too_many_steps);
         } else if (packed_ != nullptr) {
@@ -383,6 +389,7 @@ class Scanner {
     Steps found_;
     std::vector<std::int64_t> breaks_;
     std::vector<std::int64_t> first_ends_;
+    StepIds phaseless_;
     Disturbed disturbed_;
     DeviceEnds device_ends_{StepTable::max_steps};
     bool causes_ = false;       // some scope says what began it

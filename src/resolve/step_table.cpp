@@ -48,8 +48,8 @@ void flag_warmup(Steps& found, std::uint64_t warmup_steps) {
     }
 }
 
-std::vector<std::uint64_t> ids_of(const Steps& found) {
-    std::vector<std::uint64_t> ids;
+std::vector<std::uint64_t> ids_of(const Steps& found, const std::vector<std::uint64_t>& phaseless) {
+    std::vector<std::uint64_t> ids = phaseless;
     for (const ResolvedStep& step : found) {
         ids.push_back(step.id);
     }
@@ -58,8 +58,9 @@ std::vector<std::uint64_t> ids_of(const Steps& found) {
 }
 
 /// `lossy`: steps are numbered one by one, so where none has the number before, that one was lost.
-void set_periods(Steps& found, const std::vector<std::int64_t>& breaks, bool lossy) {
-    const std::vector<std::uint64_t> known = lossy ? ids_of(found) : std::vector<std::uint64_t>();
+void set_periods(Steps& found, const std::vector<std::uint64_t>& phaseless, const std::vector<std::int64_t>& breaks,
+                 bool lossy) {
+    const std::vector<std::uint64_t> known = lossy ? ids_of(found, phaseless) : std::vector<std::uint64_t>();
     auto next_break = breaks.begin();
     for (std::size_t i = 0; i < found.size(); ++i) {
         ResolvedStep& step = found[i];
@@ -95,17 +96,19 @@ void set_ends(Steps& found, const DeviceEnds::Ends& ends) {
 
 } // namespace
 
-StepTable StepTable::build(Steps found, std::vector<std::int64_t> breaks, std::uint64_t warmup_steps,
-                           Disturbed disturbed, DeviceEnds device_ends, Losses& losses, bool lossy) {
+StepTable StepTable::build(Steps found, std::vector<std::uint64_t> phaseless, std::vector<std::int64_t> breaks,
+                           std::uint64_t warmup_steps, Disturbed disturbed, DeviceEnds device_ends, Losses& losses,
+                           bool lossy) {
     set_ends(found, device_ends.sorted());
     if (!std::is_sorted(found.begin(), found.end(), ends_before)) {
         std::sort(found.begin(), found.end(), ends_before);
     }
     std::sort(breaks.begin(), breaks.end());
     flag_warmup(found, warmup_steps);
-    set_periods(found, breaks, lossy);
+    set_periods(found, phaseless, breaks, lossy);
 
     StepTable table;
+    table.phaseless_ = std::move(phaseless);
     std::erase_if(found, [](const ResolvedStep& step) { return !step.counted; });
     table.steps_ = std::move(found);
     table.index_by_id(losses);

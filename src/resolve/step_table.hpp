@@ -83,10 +83,14 @@ class StepTable final : public StepFactsSource {
 
     [[nodiscard]] bool facts_of(std::uint64_t id, StepFacts& facts) const noexcept override;
 
+    /// Ids of the complete steps that the program gave the phase none; they are not in the table. Sorted.
+    [[nodiscard]] const std::vector<std::uint64_t>& phaseless() const noexcept { return phaseless_; }
+
     /// Takes steps in any order, as the host ended them; the first `warmup_steps` decode steps are flagged. `breaks` are moments
     /// across which no period reaches.
-    static StepTable build(Steps found, std::vector<std::int64_t> breaks, std::uint64_t warmup_steps,
-                           Disturbed disturbed, DeviceEnds device_ends, Losses& losses, bool lossy = false);
+    static StepTable build(Steps found, std::vector<std::uint64_t> phaseless, std::vector<std::int64_t> breaks,
+                           std::uint64_t warmup_steps, Disturbed disturbed, DeviceEnds device_ends, Losses& losses,
+                           bool lossy = false);
     /// Whether all steps of a phase were disturbed, so that none of them is left out.
     [[nodiscard]] bool all_disturbed(Phase phase) const noexcept {
         return all_disturbed_[static_cast<std::size_t>(phase)];
@@ -98,6 +102,7 @@ class StepTable final : public StepFactsSource {
     void keep_phases_that_have_no_other_steps();
 
     Steps steps_;
+    std::vector<std::uint64_t> phaseless_;
     bool ids_ascend_ = false;                                    // in steps_, as nearly always
     std::vector<std::pair<std::uint64_t, std::uint32_t>> by_id_; // where they do not
     std::array<bool, 4> all_disturbed_{};                        // by Phase
