@@ -14,6 +14,8 @@ inline constexpr const char* no_tokens =
     "the steps carry no tokens (plumb::tokens(n) gives them; for a trace, import again with --tokens N)";
 
 inline constexpr const char* no_price = "the price of a scope was not measured when the run started";
+inline constexpr const char* cost_of_missing =
+    "records of this run are missing, so what was paid for all of them is unknown";
 inline constexpr const char* cost_of_another_tool = "another tool made the trace, and what that cost is not in it";
 
 /// When replays were busy.

@@ -34,10 +34,10 @@ OwnCost own_cost(const recording::Metadata& metadata, const recording::Counters&
     const auto wall = static_cast<double>(recorded.last_ns) - static_cast<double>(recorded.first_ns);
     if (!cost.scope_ns.value || (!cost.lap_ns.value && recorded.laps != 0)) {
         cost.wall_share = stats::absent(is_imported(metadata) ? cost_of_another_tool : no_price);
+    } else if (incomplete) {
+        cost.wall_share = stats::absent(cost_of_missing);
     } else if (!cost.drain_cpu_ns.value) {
         cost.wall_share = stats::absent(cost.drain_cpu_ns.reason);
-    } else if (incomplete) {
-        cost.wall_share = stats::absent("records of this run are missing, so what was paid for all of them is unknown");
     } else if (!(wall > 0)) {
         cost.wall_share = stats::absent("nothing was recorded that takes time");
     } else if (*cost.drain_cpu_ns.value > wall) {

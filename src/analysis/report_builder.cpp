@@ -357,9 +357,8 @@ Report ReportReader::make(const ReportOptions& options, const resolve::Resolutio
     report.description = facts_.descriptions;
     report.scopes = scopes_;
     report.sync_mode = facts_.metadata.sync_mode;
-    report.own_cost =
-        own_cost(facts_.metadata, facts_.counters, recorded_,
-                 damaged_ || facts_.counters.records_removed != 0 || recording::lost_records(facts_.counters));
+    report.own_cost = own_cost(facts_.metadata, facts_.counters, recorded_,
+                               facts_.counters.records_removed != 0 || records_missing());
     report.peaks = facts_.metadata.peaks;
     report.counters = processor_counters(facts_.counters);
     add_rows(report, options);
@@ -374,6 +373,8 @@ Report ReportReader::make(const ReportOptions& options, const resolve::Resolutio
     add_clock(report);
     return report;
 }
+
+bool ReportReader::records_missing() const { return damaged_ || recording::lost_records(facts_.counters); }
 
 void ReportReader::finish(const resolve::Resolution& resolution) {
     damaged_ = damaged_records(facts_.counters, resolution.records) != 0;

@@ -43,6 +43,8 @@ class ReportReader final : public read::Observer {
     [[nodiscard]] std::vector<RowSpread> take_spreads() { return std::move(spreads_); }
     /// After it, once for each number.
     [[nodiscard]] Report take(std::size_t number) { return std::move(made_[number]); }
+    /// After it: damaged, or without room; what a limit removed is old and not missing.
+    [[nodiscard]] bool records_missing() const;
 
     void steps_known(const resolve::StepTable& steps, const resolve::TrackTable& tracks) override;
     void consume(const resolve::ResolvedBatch& batch) override;

@@ -131,6 +131,8 @@ void WallReader::add_from_report(WallPhase& made, const WallLanes::Sums& sums, c
     const OwnCost& cost = report.own_cost;
     if (!cost.scope_ns.value || (!cost.lap_ns.value && sums.laps != 0)) {
         made.own_cost_ns = absent(imported_ ? cost_of_another_tool : no_price);
+    } else if (report_.records_missing()) {
+        made.own_cost_ns = absent(cost_of_missing);
     } else if (sums.steps == 0) {
         made.own_cost_ns = absent("no counted step");
     } else {

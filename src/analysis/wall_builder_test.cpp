@@ -588,6 +588,8 @@ TEST(Wall, recording_costs_are_a_row_made_of_measured_prices_or_absent) {
     EXPECT_FALSE(engine.decode().own_cost_ns.value.has_value());
     engine.source.metadata_.costs = {{"scope", 50.0}, {"lap", 30.0}};
     EXPECT_EQ(value_of(engine.decode().own_cost_ns), 100.0) << "a scope and the step itself";
+    engine.source.counters_.drops = {{"ring full", 5}};
+    EXPECT_NE(engine.decode().own_cost_ns.reason.find("are missing"), std::string::npos);
 }
 
 TEST(Wall, a_recording_without_steps_says_what_to_do) {

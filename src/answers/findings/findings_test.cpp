@@ -51,6 +51,21 @@ TEST(Findings, a_clean_run_has_none_and_says_what_could_not_be_looked_for) {
     EXPECT_NE(missing[0]["reason"].get<std::string>().find("captured graphs ran"), std::string::npos) << missing;
 }
 
+TEST(Findings, own_cost_has_no_bound_where_the_report_has_none) {
+    auto run = VirtualEngine(7, EngineMode::host).run({{FindingKind::own_cost, 0.2, 0}});
+    const auto first = [&run] {
+        return answers::said_of(findings_answer(), run.tape).document["runs"][0]["findings"].at(0);
+    };
+    ASSERT_EQ(first()["kind"], "own_cost");
+    EXPECT_LT(first()["share"], 0.5);
+    run.tape.counters_.drain_cpu_ns = 0;
+    EXPECT_EQ(first()["share"], 1) << "what the thread that writes took is not known";
+    run.tape.counters_.drops = {{"ring full", 5}};
+    const json document = answers::said_of(findings_answer(), run.tape).document["runs"][0];
+    EXPECT_EQ(document["findings"].dump().find("own_cost"), std::string::npos) << document;
+    EXPECT_NE(document["not_looked_for"].dump().find("records of this run are missing"), std::string::npos) << document;
+}
+
 TEST(Findings, the_most_worthwhile_stands_first) {
     const std::vector<PlantedFault> faults = {{FindingKind::host_bound, 0.05, 0}, {FindingKind::odd_layer, 0.15, 3}};
     const answers::Said found = said(EngineMode::eager, faults);

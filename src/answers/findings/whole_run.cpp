@@ -205,19 +205,17 @@ void find_own_cost(FoundInPhase& found) {
         found.cannot(FindingKind::own_cost, found.wall.own_cost_ns.reason);
         return;
     }
+    const Figure& share = found.run.report.own_cost.wall_share;
     const double scopes = *found.wall.own_cost_ns.value;
     Finding finding;
     finding.kind = FindingKind::own_cost;
     finding.likely_ns = scopes;
-    finding.at_most_ns = std::max(scopes, found.run.report.own_cost.wall_share.value.value_or(0) * found.period_ns());
+    finding.at_most_ns = share.value ? std::max(scopes, *share.value * found.period_ns()) : found.period_ns();
     finding.claim = "Recording itself takes " + us(scopes) + " per step.";
     finding.evidence.push_back(us_per_step("plumb wall", "own cost", scopes));
     finding.evidence.push_back({"plumb report", "one scope", found.run.report.own_cost.scope_ns, "ns"});
     finding.evidence.push_back({"plumb report", "of the wall clock, with the thread that writes",
-                                found.run.report.own_cost.wall_share.value
-                                    ? Figure{100 * *found.run.report.own_cost.wall_share.value, {}}
-                                    : found.run.report.own_cost.wall_share,
-                                "%"});
+                                share.value ? Figure{100 * *share.value, {}} : share, "%"});
     finding.refuted_by = "a run with PLUMB=off whose step is as long";
     found.add(std::move(finding), Sureness::likely, "the price of a scope was measured when the run began",
               found.wall.steps);
