@@ -15,13 +15,6 @@
 namespace plumb::numerics {
 namespace {
 
-/// What a recording without checks lacks, and how to record it.
-std::string lacking(bool looked_at) {
-    return std::string(looked_at ? "fingerprints of the tensors it looked at, as with tensors=nonfinite"
-                                 : "checks of tensors") +
-           "; record with PLUMB=\"on,tensors=all\" a program that has PLUMB_TENSOR, or plumb decode";
-}
-
 std::string counted(std::uint64_t count, const char* what) {
     return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
@@ -350,14 +343,14 @@ Result<DivergeReport> diverge(const recording::RecordedRun& source_a, const reco
     }
     const bool looked_a = !looked_at(*source_a.facts).empty(), looked_b = !looked_at(*source_b.facts).empty();
     if (a->checks.empty() && b->checks.empty()) {
-        return Error{ErrorCode::not_found, "neither recording holds " + lacking(looked_a || looked_b)};
+        return Error{ErrorCode::not_found, "neither recording holds " + lacking_checks(looked_a || looked_b)};
     }
     DivergeReport report = CheckComparison(*a, *b, bricks, options).report();
     if (a->checks.empty()) {
-        report.notes.push_back("recording A holds no " + lacking(looked_a));
+        report.notes.push_back("recording A holds no " + lacking_checks(looked_a));
     }
     if (b->checks.empty()) {
-        report.notes.push_back("recording B holds no " + lacking(looked_b));
+        report.notes.push_back("recording B holds no " + lacking_checks(looked_b));
     }
     return report;
 }

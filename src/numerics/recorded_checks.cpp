@@ -32,4 +32,10 @@ std::string looked_at(const recording::RunFacts& facts) {
     return last.rfind("0 ", 0) == 0 ? std::string() : last;
 }
 
+std::string lacking_checks(bool looked_at) {
+    return std::string(looked_at ? "fingerprints of the tensors it looked at, as with tensors=nonfinite"
+                                 : "checks of tensors") +
+           "; record with PLUMB=\"on,tensors=all\" a program that has PLUMB_TENSOR, or plumb decode";
+}
+
 } // namespace plumb::numerics

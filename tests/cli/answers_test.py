@@ -159,6 +159,9 @@ class Health(Case):
         self.assertIn("all finite", done.stdout)
         self.assert_bad_input(plumb("health", check_recording("none")), 'PLUMB="on,tensors=all"')
         self.assert_bad_input(plumb("health", check_recording(), "--against", check_recording("none")), "the twin")
+        nonfinite = check_recording("nonfinite")
+        for pair, lacking in (((nonfinite, check_recording()), "the recording"), ((check_recording(), nonfinite), "the twin")):
+            self.assert_bad_input(plumb("health", pair[0], "--against", pair[1]), lacking + " holds no fingerprints of the tensors it looked at")
         self.assert_bad_input(plumb("health", check_recording(), "--agianst", "x"), "--against")
 
 

@@ -402,8 +402,7 @@ Result<HealthReport> health(const recording::RecordedRun& source, const recordin
         return run.error();
     }
     if (run->checks.empty() && (looked_at.empty() || twin_source != nullptr)) {
-        return Error{ErrorCode::not_found, "the recording holds no checks of tensors; record with "
-                                           "PLUMB=\"on,tensors=all\" a program that has PLUMB_TENSOR, or plumb decode"};
+        return Error{ErrorCode::not_found, "the recording holds no " + lacking_checks(!looked_at.empty())};
     }
     Examination examination(*run, bricks);
     HealthReport report = examination.report();
@@ -418,7 +417,7 @@ Result<HealthReport> health(const recording::RecordedRun& source, const recordin
             return Error{
                 ErrorCode::not_found,
                 twin->checks.empty()
-                    ? "the twin holds no checks of tensors; record it with PLUMB=\"on,tensors=all\""
+                    ? "the twin holds no " + lacking_checks(!numerics::looked_at(*twin_source->facts).empty())
                     : "the twin has no tensor in common with the recording; run both on the same prompt, with the "
                       "same names of bricks"};
         }
