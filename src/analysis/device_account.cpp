@@ -182,7 +182,7 @@ class Notes {
     }
 
     void former() {
-        for (std::string& sentence : former_graph_notes(graphs_)) {
+        for (std::string& sentence : left_out_notes(graphs_)) {
             say(std::move(sentence));
         }
     }
@@ -333,7 +333,7 @@ std::vector<GraphSummary> graph_summaries(const GraphTable& graphs, const RowTab
     return list;
 }
 
-std::vector<std::string> former_graph_notes(const GraphTable& graphs) {
+std::vector<std::string> left_out_notes(const GraphTable& graphs) {
     std::vector<std::string> notes;
     for (const auto& [key, samples] : graphs.left_out()) {
         if (notes.size() == most_graphs_noted) {
@@ -344,6 +344,11 @@ std::vector<std::string> former_graph_notes(const GraphTable& graphs) {
         }
         notes.push_back(key_text(key) + " was captured anew and changed: " + std::to_string(samples) +
                         " samples of its older captures are left out; its sites are those of the last one.");
+    }
+    if (graphs.refused() != 0) {
+        notes.push_back("Launches or samples beyond " + std::to_string(GraphTable::max_graphs) +
+                        " captured graphs and " + std::to_string(GraphTable::max_groups) +
+                        " sites in them are left out: " + std::to_string(graphs.refused()) + ".");
     }
     return notes;
 }

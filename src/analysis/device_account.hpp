@@ -21,8 +21,8 @@ namespace plumb::analysis {
 /// Graphs that were replayed in steps of the phase, the most replays first.
 [[nodiscard]] std::vector<GraphSummary> graph_summaries(const GraphTable& graphs, const RowTable& rows, Phase phase,
                                                         std::uint64_t steps);
-/// Graphs some of whose samples were left out.
-[[nodiscard]] std::vector<std::string> former_graph_notes(const GraphTable& graphs);
+/// Graphs some of whose samples were left out, and what found no room in the table.
+[[nodiscard]] std::vector<std::string> left_out_notes(const GraphTable& graphs);
 [[nodiscard]] std::vector<std::string> device_notes(const Report& report, const GraphTable& graphs,
                                                     const resolve::NameTable& names);
 

@@ -188,11 +188,8 @@ void ReplayReader::add_notes(ReplayReport& report) const {
         report.notes.push_back("No captured graph is in this recording: graph_captured() of the profiler or "
                                "CudaGraphCache puts them there.");
     }
-    for (std::string& sentence : former_graph_notes(graphs_)) {
+    for (std::string& sentence : left_out_notes(graphs_)) {
         report.notes.push_back(std::move(sentence));
-    }
-    if (graphs_.refused() != 0) {
-        report.notes.push_back(std::to_string(graphs_.refused()) + " graphs or sites are beyond the limit.");
     }
 }
 

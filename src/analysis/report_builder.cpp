@@ -21,8 +21,6 @@ using resolve::SampleKind;
 
 namespace {
 
-constexpr std::size_t max_labels = 65536;
-
 bool asked_for(const ReportOptions& options, Phase phase) { return !options.phase || *options.phase == phase; }
 
 void keep_asked(const ReportOptions& options, std::vector<Row>& rows) {
@@ -164,10 +162,6 @@ void ReportReader::count_row(const Sample& sample, const TrackTotals& totals) {
 
 void ReportReader::count_label(const resolve::LabelValue& label) {
     const auto found = label_index_.find(label.name);
-    if (found == label_index_.end() && labels_.size() >= max_labels) {
-        ++labels_refused_;
-        return;
-    }
     if (found == label_index_.end()) {
         label_index_.emplace(label.name, labels_.size());
         const auto first = static_cast<double>(label.ns);
@@ -278,8 +272,6 @@ void ReportReader::add_losses(Report& report, const resolve::Resolution& resolut
     for (std::size_t i = 0; i < resolve::loss_reasons; ++i) {
         add(resolve::loss_words[i], resolution.losses.of(static_cast<resolve::Loss>(i)));
     }
-    add("graphs or sites in graphs beyond the limit", graphs_.refused());
-    add("labels beyond the limit of 65536", labels_refused_);
     report.unresolved = resolution.losses.unresolved() + counters.unresolved;
 }
 

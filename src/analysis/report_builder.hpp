@@ -95,7 +95,6 @@ class ReportReader final : public read::Observer {
     std::vector<std::unique_ptr<TrackTotals>> tracks_seen_; // by track index
     std::vector<LabelTotal> labels_;
     std::map<std::uint16_t, std::size_t> label_index_;
-    std::uint64_t labels_refused_ = 0;
     bool damaged_ = false; // records are missing
     std::uint64_t scopes_ = 0;
     std::uint64_t outside_complete_steps_ = 0, in_phaseless_steps_ = 0; // scopes

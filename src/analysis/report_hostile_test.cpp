@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "analysis/graph_table.hpp"
 #include "analysis/planted_report_testing.hpp"
 
 namespace plumb::analysis {
@@ -84,6 +85,22 @@ TEST(ReportHostile, thousands_of_names_and_layers_stay_within_their_limits) {
     EXPECT_TRUE(report.losses.empty()) << report.losses.front().reason << ": a limit of the answer is no loss";
     EXPECT_TRUE(has_note(report, "Rows beyond 8192 of each kind are left out: 13654 samples of bricks, "
                                  "13654 samples of layers."));
+}
+
+TEST(ReportHostile, graphs_beyond_the_limit_are_told_and_are_no_loss) {
+    Tape source;
+    source.track(1);
+    source.step_begin(1, 0, Phase::decode, 0);
+    std::int64_t t = 0;
+    for (std::uint64_t key = 0; key < GraphTable::max_graphs + 3; ++key, t += 20) {
+        source.launch(1, 1000 + key, 0, 1, t, t + 10);
+    }
+    source.step_end(1, Phase::decode, 0, t);
+    const Report report = report_of(source);
+    expect_sound(report);
+    EXPECT_TRUE(report.losses.empty()) << report.losses.front().reason << ": a limit of the answer is no loss";
+    EXPECT_TRUE(
+        has_note(report, "Launches or samples beyond 16384 captured graphs and 262144 sites in them are left out: 3."));
 }
 
 TEST(ReportHostile, a_hundred_thousand_steps_under_scopes_that_span_them_all_take_no_long_time) {
