@@ -81,6 +81,9 @@ TEST(Path, a_recording_without_steps_says_what_to_put_into_the_engine) {
     source.track(host);
     source.scope(host, Brick::attention, 0, 10 * us);
     EXPECT_NE(error_of(source).find("PLUMB_STEP"), std::string::npos);
+    source.step_begin(host, 1, Phase::none, 20 * us);
+    source.step_end(host, Phase::none, 20 * us, 30 * us);
+    EXPECT_NE(error_of(source).find("are of phase none"), std::string::npos);
 }
 
 TEST(Path, work_of_another_thread_beside_the_step_has_slack_and_is_not_added) {

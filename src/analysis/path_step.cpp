@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "analysis/no_step.hpp"
 #include "base/layout.hpp"
 
 namespace plumb::analysis {
@@ -67,7 +68,7 @@ Choice choose(const resolve::StepTable& steps, const std::vector<bool>& timed, s
 
 std::string reason(const resolve::StepTable& steps, const std::optional<std::uint64_t>& asked) {
     if (steps.empty()) {
-        return "this recording holds no complete step; put PLUMB_STEP around each forward pass of the engine";
+        return no_step(steps);
     }
     if (!asked) {
         return "all steps of this recording are warm-up; record a longer run, or name one with --step";

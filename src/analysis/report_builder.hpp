@@ -45,6 +45,8 @@ class ReportReader final : public read::Observer {
     [[nodiscard]] Report take(std::size_t number) { return std::move(made_[number]); }
     /// After it: damaged, or without room; what a limit removed is old and not missing.
     [[nodiscard]] bool records_missing() const;
+    /// Once steps are known.
+    [[nodiscard]] const resolve::StepTable& steps() const { return *steps_; }
 
     void steps_known(const resolve::StepTable& steps, const resolve::TrackTable& tracks) override;
     void consume(const resolve::ResolvedBatch& batch) override;

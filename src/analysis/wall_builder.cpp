@@ -182,8 +182,7 @@ WallPhase WallReader::phase_of(const WallLanes::Sums& sums, Phase phase) const {
 
 Error WallReader::no_such_step(const Report& report) const {
     if (!lanes_.step_ids()) {
-        return {ErrorCode::not_found,
-                "this recording holds no complete step; put PLUMB_STEP around each forward pass of the engine"};
+        return {ErrorCode::not_found, no_step(report_.steps())};
     }
     if (lanes_.incomplete() != 0) {
         return {ErrorCode::unsupported, "the steps asked for hold more than 4 million intervals with their neighbours; "

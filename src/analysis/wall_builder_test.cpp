@@ -598,6 +598,9 @@ TEST(Wall, a_recording_without_steps_says_what_to_do) {
     const Result<WallReport> report = build_wall(source, {});
     ASSERT_FALSE(report.ok());
     EXPECT_NE(report.error().message.find("PLUMB_STEP"), std::string::npos);
+    source.step_begin(1, 1, Phase::none, 0);
+    source.step_end(1, Phase::none, 0, 100);
+    EXPECT_NE(build_wall(source, {}).error().message.find("are of phase none"), std::string::npos);
 }
 
 } // namespace

@@ -95,6 +95,19 @@ class Scopes(Case):
         self.assertEqual(brick["elements_per_call"], 12)
         self.assertIn("absent", brick["bytes_per_call"])
 
+    def test_work_of_a_brick_that_is_open_when_recording_begins_or_ends_is_dropped_with_it(self):
+        profiler = recording()
+        with plumb.brick("sampling"):
+            profiler.disable()
+            profiler.enable()
+            plumb.work(bytes=1)
+        profiler.close()
+        with plumb.brick("sampling"):
+            with recording():
+                plumb.work(bytes=1)
+        with recording(), self.assertRaises(plumb.Error):
+            plumb.work(bytes=1)
+
     def test_a_brick_is_used_again_nested_in_itself_and_in_the_next_recording(self):
         again = plumb.brick("attention")
         for _ in range(2):

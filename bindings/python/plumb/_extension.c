@@ -415,7 +415,9 @@ static PyObject* set_work(PyObject* Py_UNUSED(module), PyObject* const* values, 
     if (!read_work(values, keywords, &work, NULL)) {
         return NULL;
     }
-    return none_or_raise(profiler != NULL ? lib.set_work(profiler, &work) : plumb_ok);
+    const Stack* stack = own_stack();
+    const int dropped = stack->depth == 0 && stack->forgotten != 0; // the brick was, when recording began or ended
+    return none_or_raise(profiler != NULL && !dropped ? lib.set_work(profiler, &work) : plumb_ok);
 }
 
 static PyObject* now(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(none)) {

@@ -220,7 +220,9 @@ def pop():
 
 def work(*, bytes=0, flops=0, elements=0, bytes_per_kv=0):
     given = _work(bytes=bytes, flops=flops, elements=elements, bytes_per_kv=bytes_per_kv)
-    if State.profiler is not None:
+    stack = _own_stack()
+    dropped = not stack.scopes and stack.forgotten  # the brick was, when recording began or ended
+    if State.profiler is not None and not dropped:
         _check(_lib.plumb_set_work(State.profiler, ctypes.byref(given)))
 
 

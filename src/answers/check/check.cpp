@@ -47,6 +47,13 @@ std::uint64_t dropped(const Report& report) {
     return all - std::min(all, report.unresolved);
 }
 
+/// What was found holds for what is there; of what is missing nobody knows.
+void judge_without_the_missing(CheckRow& row, const Checked& run) {
+    if (run.records_missing) {
+        unknown(row, row.finding + "; but records are missing, so this cannot be judged");
+    }
+}
+
 std::string losses_in_words(const Report& report, bool unresolved) {
     std::string words;
     for (const LossRow& loss : report.losses) {
@@ -76,6 +83,7 @@ CheckRow check_calls(const Checked& run, const ExpectedCalls& expected, const Ca
     if (count.differing == 0) {
         row.verdict = Outcome::pass;
         row.finding = "in each of " + steps + others;
+        judge_without_the_missing(row, run);
         return row;
     }
     row.finding = std::to_string(count.differing) + " of " + steps + " differ: step " +
@@ -84,9 +92,11 @@ CheckRow check_calls(const Checked& run, const ExpectedCalls& expected, const Ca
                   std::to_string(count.most) + others;
     const std::uint64_t lost = dropped(run.report) + run.report.unresolved;
     // Calls may be missing because their records are; too many calls no loss explains.
-    row.verdict = lost != 0 && !count.too_many ? Outcome::unknown : Outcome::fail;
-    if (row.verdict == Outcome::unknown) {
+    row.verdict = Outcome::fail;
+    if (lost != 0 && !count.too_many) {
         unknown(row, row.finding + "; but " + std::to_string(lost) + " records were lost, so this cannot be judged");
+    } else if (!count.too_many) {
+        judge_without_the_missing(row, run);
     }
     return row;
 }
@@ -110,6 +120,8 @@ CheckRow check_coverage(const Checked& run, const Invariants& invariants) {
             row.verdict = *row.found.value >= *invariants.coverage ? Outcome::pass : Outcome::unknown;
             if (row.verdict == Outcome::unknown) {
                 unknown(row, row.finding + "; how much more is not known");
+            } else {
+                judge_without_the_missing(row, run);
             }
             return row;
         }
@@ -118,6 +130,7 @@ CheckRow check_coverage(const Checked& run, const Invariants& invariants) {
         row.finding = "leaf bricks cover " + number(100 * *row.found.value) + " % of the busy time of " +
                       std::to_string(phase.steps) + " " + phase_word(phase.phase) + " steps; " +
                       number(100 * phase.wall.unattributed_ns / busy) + " % lie in no brick";
+        judge_without_the_missing(row, run);
         return row;
     }
     unknown(row, analysis::no_step_of(invariants.phase));
@@ -231,6 +244,10 @@ CheckRow check_variation(const std::vector<Figure>& mean_periods, const Invarian
                          std::string(mean_periods.size() == 1 ? "is 1" : "are 2"));
         return row;
     }
+    if (!(sum > 0)) {
+        unknown(row, "the steps of all runs took no time");
+        return row;
+    }
     const auto runs = static_cast<double>(mean_periods.size());
     for (const Figure& period : mean_periods) {
         squares += (*period.value - sum / runs) * (*period.value - sum / runs);
@@ -295,6 +312,7 @@ Result<Checked> read_run(const std::string& path, const Invariants& invariants) 
     run.path = path;
     std::copy_n(facts.metadata.recording_id, 2, run.recording_id);
     run.report = report.take(number);
+    run.records_missing = report.records_missing();
     run.calls = calls.take();
     if (invariants.node_check) {
         run.replays = replays.take();

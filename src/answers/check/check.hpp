@@ -53,6 +53,7 @@ struct Checked {
     std::string path;
     std::uint64_t recording_id[2] = {0, 0};
     Report report;
+    bool records_missing = false; // dropped without room, or damaged: they may have been calls
     std::vector<CallCount> calls; // one for each of Invariants::calls
     ReplayReport replays;
 };

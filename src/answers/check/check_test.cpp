@@ -7,6 +7,7 @@
 #include "analysis/planted_report_testing.hpp"
 #include "analysis/replay_builder.hpp"
 #include "plumb/backend.hpp"
+#include "recording/drop_reasons.hpp"
 
 namespace plumb {
 namespace {
@@ -61,6 +62,7 @@ CheckReport check(Tape& source, const Invariants& invariants) {
     Checked run;
     run.path = "a.plumb";
     run.report = report_of(source);
+    run.records_missing = recording::lost_records(source.counters_);
     const auto calls = count_calls(source, invariants.phase, invariants.calls);
     EXPECT_TRUE(calls.ok());
     run.calls = *calls;
@@ -135,6 +137,30 @@ TEST(Check, calls_that_may_be_lost_cannot_be_judged_but_calls_too_many_can) {
         EXPECT_EQ(row.verdict, heads == 0 ? Outcome::unknown : Outcome::fail) << row.finding;
         EXPECT_EQ(row.found.value.has_value(), heads != 0);
     }
+}
+
+TEST(Check, what_was_found_is_no_pass_where_records_are_missing) {
+    Tape source;
+    plant(source);
+    source.counters_.drops = {{"ring full", 1}};
+    Invariants invariants;
+    invariants.calls = {*parse_expected_calls("lm_head=1/step"), *parse_expected_calls("sampling=0/step")};
+    invariants.coverage = 0.5;
+    const CheckReport report = check(source, invariants);
+    for (const CheckRow& row : report.rows) {
+        EXPECT_EQ(row.verdict, Outcome::unknown) << row.finding;
+        EXPECT_TRUE(row.found.reason.ends_with("; but records are missing, so this cannot be judged")) << row.finding;
+    }
+    source.counters_.drops = {{"marks of a request without its begin", 1}};
+    EXPECT_EQ(check(source, invariants).verdict, Outcome::pass) << "what is missing is no call";
+}
+
+TEST(Check, runs_whose_steps_take_no_time_have_no_variation) {
+    Invariants invariants;
+    invariants.variation = 0.05;
+    const CheckRow row = check_variation(std::vector<Figure>(3, Figure{0, {}}), invariants);
+    EXPECT_EQ(row.verdict, Outcome::unknown);
+    EXPECT_EQ(row.found.reason, "the steps of all runs took no time");
 }
 
 TEST(Check, a_phase_without_steps_cannot_be_judged) {

@@ -42,7 +42,7 @@ page::Page page_of(const HistogramReport& report, const TextOptions&) {
                        fixed(row.time.max_ns / 1e3, 1), bars(row.bins)});
     }
     if (table.rows() == 0) {
-        page.note("No brick was timed.");
+        page.note("No brick was timed outside of warm-up.");
     } else {
         page.table(std::move(table));
     }

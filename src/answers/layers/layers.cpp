@@ -229,6 +229,12 @@ bool is_compared(const LayerRow& row) {
 
 namespace {
 
+bool all_warm_up(const Report& report) {
+    return !report.phases.empty() &&
+           std::all_of(report.phases.begin(), report.phases.end(),
+                       [](const PhaseSummary& phase) { return phase.steps == 0 && phase.warmup_steps != 0; });
+}
+
 LayerReport Layers::build() {
     for (auto& [layer, index] : index_) {
         index = out_.layers.size();
@@ -252,6 +258,8 @@ LayerReport Layers::build() {
     });
     if (options_.phase && source_.phases.empty()) {
         out_.notes.push_back("Nothing is counted here: " + analysis::no_step_of(*options_.phase) + ".");
+    } else if (out_.rows.empty() && all_warm_up(source_)) {
+        out_.notes.emplace_back("All steps of this recording are warm-up; record a longer run.");
     } else if (out_.rows.empty()) {
         out_.notes.emplace_back("No layer of a complete step was recorded; put PLUMB_LAYER around each layer.");
     } else if (out_.layers.size() < least_layers) {

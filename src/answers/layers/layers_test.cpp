@@ -75,6 +75,17 @@ TEST(Layers, a_slow_layer_is_named_with_its_brick_and_nothing_else_is) {
     }
 }
 
+TEST(Layers, a_run_that_is_all_warm_up_is_called_that) {
+    Report report = run_of(alike);
+    report.layers.clear();
+    report.brick_layers.clear();
+    EXPECT_EQ(layers_of(report).notes.at(0),
+              "No layer of a complete step was recorded; put PLUMB_LAYER around each layer.");
+    report.phases[0].warmup_steps = report.phases[0].steps;
+    report.phases[0].steps = 0;
+    EXPECT_EQ(layers_of(report).notes.at(0), "All steps of this recording are warm-up; record a longer run.");
+}
+
 TEST(Layers, in_the_clean_twin_nothing_is_odd) {
     const Report run = run_of(alike);
     for (const LayerMetric metric : {LayerMetric::p50, LayerMetric::mean, LayerMetric::max, LayerMetric::sum,

@@ -251,7 +251,7 @@ void add_tables(Page& page, const Report& report, const std::vector<const PhaseS
     }
     if (!outside.rows.empty()) {
         page.blank();
-        page.line("outside any step");
+        page.line("in no counted step");
         add_brick_table(page, outside);
     }
 }

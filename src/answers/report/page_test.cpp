@@ -171,7 +171,7 @@ TEST(TextReport, scopes_of_no_step_are_shown_with_totals) {
     Report report;
     report.bricks = {brick_row(Phase::none, "copy_h2d", 3, 100, 1)};
     const std::string text = render_text(report);
-    EXPECT_TRUE(contains(text, "outside any step\nbrick      calls   p50 us   p90 us   sum ms   GB/s   source\n"
+    EXPECT_TRUE(contains(text, "in no counted step\nbrick      calls   p50 us   p90 us   sum ms   GB/s   source\n"
                                "copy_h2d       3   "))
         << text;
     EXPECT_FALSE(contains(text, "unattributed")) << "nothing is known about a period without steps";
@@ -194,6 +194,8 @@ TEST(TextReport, F1_an_absent_figure_is_never_a_zero) {
     EXPECT_EQ(line_of(text, "sampling"),
               "sampling                1      n/a    4.725         <0.01      n/a    n/a   cpu_tsc");
     EXPECT_TRUE(contains(text, "n/a  p50 us: the clock failed\n"));
+    EXPECT_TRUE(contains(text, "p50 48.1 ms/step  p90"))
+        << "as many tokens as steps, but nobody knows that each has one";
 }
 
 TEST(TextReport, a_batch_is_reported_per_step_and_few_steps_by_their_mean) {

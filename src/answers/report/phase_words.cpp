@@ -27,8 +27,10 @@ std::string steps_words(const PhaseSummary& phase) {
 }
 
 std::string period_words(const PhaseSummary& phase) {
-    // One token a step is the latency of a token; more are a batch, whose step is what can be said.
-    const std::string unit = phase.tokens == phase.steps ? " ms/tok" : " ms/step";
+    // One token a step is the latency of a token; more are a batch, whose step is what can be said. Where there is a rate, no
+    // step is without tokens.
+    const bool one_each = phase.tokens == phase.steps && phase.tokens_per_second.value;
+    const std::string unit = one_each ? " ms/tok" : " ms/step";
     const Distribution& period = phase.period;
     if (!period.p50_ns.value) {
         return period.count == 0

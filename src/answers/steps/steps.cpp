@@ -5,6 +5,7 @@
 #include <array>
 
 #include "analysis/loss_note.hpp"
+#include "analysis/no_step.hpp"
 #include "answers/reading.hpp"
 #include "stats/distribution.hpp"
 #include "stats/figure.hpp"
@@ -22,8 +23,7 @@ class StepsReader final : public read::Observer {
     void steps_known(const resolve::StepTable& steps, const resolve::TrackTable&) override;
     [[nodiscard]] Result<StepsReport> take() {
         if (out_.steps == 0) {
-            return Error{ErrorCode::not_found, "this recording holds no complete step; put PLUMB_STEP around each "
-                                               "forward pass of the engine"};
+            return Error{ErrorCode::not_found, no_step_};
         }
         return std::move(out_);
     }
@@ -38,6 +38,7 @@ class StepsReader final : public read::Observer {
     StepsReport out_;
     std::int64_t first_ns_ = 0, last_end_ns_ = 0;
     std::int64_t last_id_ = 0;
+    std::string no_step_; // why there is none
 };
 
 void StepsReader::list(const resolve::ResolvedStep& step) {
@@ -89,6 +90,9 @@ void StepsReader::find_slowest(const resolve::StepTable& steps) {
 }
 
 void StepsReader::steps_known(const resolve::StepTable& steps, const resolve::TrackTable&) {
+    if (steps.empty()) {
+        no_step_ = analysis::no_step(steps);
+    }
     out_.steps = steps.size();
     out_.every = (steps.size() + most_listed - 1) / most_listed;
     for (std::size_t first = 0; first < steps.size(); first += out_.every) {

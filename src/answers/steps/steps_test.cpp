@@ -80,6 +80,10 @@ TEST(Steps, a_run_without_steps_says_so) {
     none.track(1);
     none.scope(1, Brick::attention, 0, 100);
     EXPECT_NE(answers::said_of(steps_answer(), none).text.find("no complete step"), std::string::npos);
+    none.step_begin(1, 1, Phase::none, 200);
+    none.step_end(1, Phase::none, 200, 300);
+    EXPECT_NE(answers::said_of(steps_answer(), none).text.find("the steps of this recording are of phase none"),
+              std::string::npos);
 }
 
 } // namespace
