@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sys/ioctl.h>
@@ -81,6 +82,57 @@ bool same_file(const struct stat& status, const std::string& path) {
     return ::stat(path.c_str(), &other) == 0 && status.st_dev == other.st_dev && status.st_ino == other.st_ino;
 }
 
+/// What a name leads to, through its links.
+struct Place {
+    std::string path;
+    bool opened = false; // a link of /proc: it leads to what a process has open, whatever name that has
+    int descriptor = -1; // of ours, where it is
+};
+
+Result<Place> place_of(const std::string& path) {
+    constexpr int most_links = 40; // as the kernel has it
+    Place place{path};
+    for (int links = 0; links < most_links; ++links) {
+        struct stat status {};
+        if (::lstat(place.path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) {
+            return place;
+        }
+        const std::filesystem::path link(place.path);
+        std::error_code refused;
+        const auto folder = std::filesystem::canonical(link.has_parent_path() ? link.parent_path() : ".", refused);
+        const auto target = refused ? std::filesystem::path() : std::filesystem::read_symlink(link, refused);
+        if (refused) {
+            return Error{ErrorCode::permission, write_error(path, refused.value())};
+        }
+        if (folder.string().starts_with("/proc/")) {
+            place.opened = true;
+            const std::string number = link.filename().string();
+            const bool counts =
+                !number.empty() && number.size() < 8 && number.find_first_not_of("0123456789") == std::string::npos;
+            if (counts && folder == "/proc/" + std::to_string(::getpid()) + "/fd") {
+                place.descriptor = std::stoi(number);
+            }
+            return place;
+        }
+        place.path = (folder / target).string();
+    }
+    return Error{ErrorCode::invalid_argument, write_error(path, ELOOP)};
+}
+
+/// A file that no other process writes, beside `path`, which says its name.
+int open_part(std::string& path) {
+    constexpr int most_left_behind = 1000; // by killed processes of our number
+    const std::string name = path + ".part-" + std::to_string(::getpid());
+    for (int number = 0; number < most_left_behind; ++number) {
+        path = number == 0 ? name : name + '-' + std::to_string(number);
+        const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        if (descriptor >= 0 || errno != EEXIST) {
+            return descriptor;
+        }
+    }
+    return -1;
+}
+
 } // namespace
 
 OutputFile::OutputFile(std::string path, std::string part, int descriptor)
@@ -103,17 +155,29 @@ Result<std::unique_ptr<OutputFile>> OutputFile::open(const std::string& path, co
     if (exists && S_ISDIR(status.st_mode)) {
         return Error{ErrorCode::invalid_argument, path + " is a folder; name a file in it"};
     }
-    // In place only what cannot be replaced by renaming: a device, a pipe.
-    const std::string part = exists && !S_ISREG(status.st_mode) ? std::string() : path + ".part";
-    const int descriptor = part.empty() ? ::open(path.c_str(), O_WRONLY | O_CLOEXEC)
-                                        : ::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    Result<Place> place = place_of(path);
+    if (!place) {
+        return place.error();
+    }
+    std::string part;
+    int descriptor = -1;
+    if (place->descriptor >= 0) { // opened again it would be written from its begin
+        descriptor = ::fcntl(place->descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    } else if (place->opened || (exists && !S_ISREG(status.st_mode))) { // renaming cannot replace it
+        descriptor = ::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
+    } else {
+        part = place->path;
+        descriptor = open_part(part);
+    }
     if (descriptor < 0) {
         return Error{ErrorCode::permission, write_error(path, errno)};
     }
     if (!part.empty()) {
         catch_interrupts(); // else what is half written stays behind
     }
-    return std::unique_ptr<OutputFile>(new OutputFile(path, part, descriptor));
+    std::unique_ptr<OutputFile> made(new OutputFile(path, part, descriptor));
+    made->target_ = std::move(place->path);
+    return made;
 }
 
 OutputFile::~OutputFile() {
@@ -144,7 +208,7 @@ Status OutputFile::commit() {
     if (descriptor_ > STDERR_FILENO && ::close(std::exchange(descriptor_, -1)) != 0) {
         return Error{ErrorCode::no_space, write_error(path_, errno)};
     }
-    if (!part_.empty() && ::rename(part_.c_str(), path_.c_str()) != 0) {
+    if (!part_.empty() && ::rename(part_.c_str(), target_.c_str()) != 0) {
         return Error{ErrorCode::permission, write_error(path_, errno)};
     }
     part_.clear();

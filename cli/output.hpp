@@ -47,7 +47,8 @@ class FdBuffer final : public std::streambuf {
     std::array<char, 16384> buffer_;
 };
 
-/// A file that is there whole or not at all; "-" is standard output. A device or pipe is written as it is.
+/// A file that is there whole or not at all; "-" is standard output. A device, a pipe and what a process has open are written as
+/// they are. A link stays, and what it leads to is written.
 class OutputFile {
   public:
     /// None of `inputs` may be the same file.
@@ -69,7 +70,8 @@ class OutputFile {
     OutputFile(std::string path, std::string part, int descriptor);
 
     std::string path_;
-    std::string part_; // the name until it is complete; empty: written in place
+    std::string target_; // where its links lead
+    std::string part_;   // the name until it is complete; empty: written in place
     int descriptor_;
     FdBuffer buffer_;
     std::ostream stream_;

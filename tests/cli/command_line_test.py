@@ -212,7 +212,61 @@ class Output(Case):
         described = json.loads(done.stdout)
         self.assertEqual(described, {"written": str(FOLDER / "t.json"), "bytes": (FOLDER / "t.json").stat().st_size})
         self.assertEqual((FOLDER / "t.json").read_text(), plumb("trace", recording()).stdout)
-        self.assertEqual(list(FOLDER.glob("t.json.part")), [])
+        self.assertEqual(list(FOLDER.glob("t.json.part*")), [])
+
+    def test_a_link_stays_and_what_it_leads_to_is_written(self):
+        folder = FOLDER / "links"
+        (folder / "far").mkdir(parents=True)
+        (folder / "far" / "near").symlink_to("t.json")
+        (folder / "link").symlink_to("far/near")
+        expected = plumb("trace", recording()).stdout
+        for before in (None, "what was there"):  # a link to nothing makes it
+            if before:
+                (folder / "far" / "t.json").write_text(before)
+            self.assertEqual(plumb("trace", recording(), "-o", folder / "link").returncode, 0)
+            self.assertEqual((folder / "far" / "t.json").read_text(), expected)
+        self.assertTrue((folder / "link").is_symlink() and (folder / "far" / "near").is_symlink())
+        self.assertEqual(sorted(file.name for file in folder.rglob("*")), ["far", "link", "near", "t.json"])
+        (folder / "round").symlink_to("round")
+        self.assert_bad_input(plumb("trace", recording(), "-o", folder / "round"), "round", "symbolic links")
+        shutil.rmtree(folder)
+
+    def test_a_link_to_what_is_open_is_written_where_it_stands(self):
+        links = [FOLDER / "to_open", "/dev/stdout", "/proc/self/fd/1"]
+        links[0].symlink_to("/proc/self/fd/1")
+        expected = plumb("trace", recording()).stdout
+        out = FOLDER / "open.json"
+        for link in links[::2] if os.geteuid() == 0 else links:  # as root a defect would replace /dev/stdout itself
+            out.write_text("before\n")
+            with open(out, "a") as end:
+                self.assertEqual(plumb("trace", recording(), "-o", link, stdout=end).returncode, 0)
+            self.assertEqual(out.read_text(), "before\n" + expected)
+        self.assertTrue(links[0].is_symlink())
+        links[0].unlink()
+        out.unlink()
+
+    def test_no_file_beside_the_output_is_harmed(self):
+        folder = FOLDER / "beside"
+        folder.mkdir()
+        here = folder / "t.json.part"
+        here.write_bytes(recording().read_bytes())
+        self.assertEqual(plumb("trace", here, "-o", folder / "t.json").returncode, 0)
+        self.assertEqual(here.read_bytes(), recording().read_bytes())
+        self.assertEqual(plumb("trace", here, "--steps", "500:", "-o", folder / "t.json").returncode, 2)
+        self.assertEqual(sorted(file.name for file in folder.iterdir()), ["t.json", "t.json.part"])
+        shutil.rmtree(folder)
+
+    def test_two_at_once_into_one_file_leave_one_that_is_whole(self):
+        folder = FOLDER / "both"
+        folder.mkdir()
+        expected = plumb("trace", recording()).stdout
+        for _ in range(4):
+            both = [subprocess.Popen([PLUMB, "trace", recording(), "-o", folder / "t.json"], stderr=subprocess.PIPE,
+                                     env=ENVIRONMENT) for _ in range(4)]
+            self.assertEqual([(one.communicate(timeout=HANG)[1], one.returncode) for one in both], [(b"", 0)] * 4)
+            self.assertEqual((folder / "t.json").read_text(), expected)
+            self.assertEqual([file.name for file in folder.iterdir()], ["t.json"])
+        shutil.rmtree(folder)
 
     def test_a_window_that_holds_nothing_is_an_error_and_leaves_no_file(self):
         path = FOLDER / "window.json"

@@ -5,7 +5,7 @@ reads: what is said, how it exits, what is kept. And what plumb import says of s
 usage: interrupt_test.py PLUMB MAKE_RECORDING SOURCE_DIR [CLASS…]
 
 Nothing sleeps: the signal is sent once the progress on the terminal, or what was said, shows where the command is, with far
-more work before it than it could finish."""
+more work before it than it could finish. An export gets it from the kernel as it writes its first bytes."""
 
 import fcntl
 import json
@@ -21,10 +21,10 @@ from shell import Case, ENVIRONMENT, FOLDER, HANG, MAKE_RECORDING, PLUMB, main, 
 class Running:
     """A command with a terminal as its standard error; what it printed there is `seen`."""
 
-    def __init__(self, *words):
+    def __init__(self, *words, **options):
         self.terminal, theirs = terminal()
         self.process = subprocess.Popen([PLUMB, *map(str, words)], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=theirs, env=ENVIRONMENT)
+                                        stdout=subprocess.PIPE, stderr=theirs, env=ENVIRONMENT, **options)
         os.close(theirs)
         self.seen = b""
 
@@ -149,23 +149,26 @@ class Interrupts(Case):
 
 class Exports(Case):
     def test_an_interrupt_is_one_sentence_and_leaves_nothing(self):
-        run, out = FOLDER / "exported.plumb", FOLDER / "exported.jsonl"
-        part = FOLDER / "exported.jsonl.part"
+        run, folder = FOLDER / "exported.plumb", FOLDER / "exported"
+        out = folder / "exported.jsonl"
+        folder.mkdir()
         subprocess.run([MAKE_RECORDING, run], check=True, env=ENVIRONMENT, timeout=HANG)
-        os.mkfifo(part)  # what is written waits for a reader, so it is in the middle when the signal comes
-        empty = os.open(part, os.O_RDONLY | os.O_NONBLOCK)
-        fcntl.fcntl(empty, fcntl.F_SETPIPE_SZ, 4096)  # a full one keeps its size
-        running = Running("export", run, "--format", "jsonl", "-o", out)
-        with open(part, "rb", buffering=0) as reader:
-            os.close(empty)
-            self.assertEqual(reader.read(1), b"{")
-            running.signal()
-            while reader.read(4096):
-                pass
+        self.assertGreater(len(plumb("export", run, "--format", "jsonl").stdout), 1 << 16)  # several writes
+        watched = os.open(folder, os.O_RDONLY)
+
+        def signal_at_the_first_write():  # from the kernel, to whoever this process becomes
+            fcntl.fcntl(watched, fcntl.F_SETSIG, signal.SIGINT)
+            fcntl.fcntl(watched, fcntl.F_SETOWN, os.getpid())
+            fcntl.fcntl(watched, fcntl.F_NOTIFY, fcntl.DN_MODIFY)
+
+        running = Running("export", run, "--format", "jsonl", "-o", out, preexec_fn=signal_at_the_first_write,
+                          pass_fds=[watched])
+        os.close(watched)
         code, said = running.end()
         self.assertEqual((code, said), (2, ""))
         self.assertEqual(running.sentences(), [f"error: interrupted; {out} was not written"])
-        self.assertEqual(sorted(path.name for path in FOLDER.glob("exported*")), ["exported.plumb"])
+        self.assertEqual(list(folder.iterdir()), [])
+        folder.rmdir()
         run.unlink()
 
 
