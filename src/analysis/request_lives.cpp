@@ -10,8 +10,8 @@ namespace plumb::analysis {
 
 using resolve::RequestEvent;
 
-RequestLives::RequestLives(Keep keep, StepEnd step_end, Sink sink)
-    : keep_(keep), step_end_(std::move(step_end)), sink_(std::move(sink)),
+RequestLives::RequestLives(Keep keep, StepEnd step_end, Sink sink, StepWanted step_wanted)
+    : keep_(keep), step_end_(std::move(step_end)), sink_(std::move(sink)), step_wanted_(std::move(step_wanted)),
       now_ns_(std::numeric_limits<std::int64_t>::min()) {}
 
 bool RequestLives::later(const Mark& a, const Mark& b) {
@@ -151,8 +151,9 @@ void RequestLives::in_step(const RequestEvent& event) {
     }
     Open& request = known->second;
     RequestLife& life = request.life;
-    ++life.step_count;
-    if (life.steps.size() < keep_.steps) {
+    const bool wanted = !step_wanted_ || step_wanted_(event.step);
+    life.step_count += wanted ? 1 : 0;
+    if (wanted && life.steps.size() < keep_.steps) {
         life.steps.push_back(event.step);
     }
     request.seen_ns = event.time_ns;

@@ -42,7 +42,7 @@ struct RequestLife {
     unsigned phases = 0;                    // a bit each that it left
     std::vector<RequestStretch> stretches;  // the first of them, and where it did not end the one that it was cut in
     std::vector<std::uint64_t> steps;       // the first of those that had it in their batch
-    std::uint64_t step_count = 0;           // of all of them
+    std::uint64_t step_count = 0;           // of all of them that were wanted
     RequestStretch longest_wait;            // in queue, or in prefill or decode while no step had it in its batch
     std::int64_t stalled_ns = 0;            // the sum of the latter
 
@@ -73,9 +73,11 @@ class RequestLives {
     /// When the step ended; absent: it has no end.
     using StepEnd = std::function<std::optional<std::int64_t>(std::uint64_t step)>;
     using Sink = std::function<void(const RequestLife&)>;
+    /// Whether a life is to name and count that step.
+    using StepWanted = std::function<bool(std::uint64_t step)>;
 
-    /// `step_end` may be empty: then nothing is known of stalls.
-    RequestLives(Keep keep, StepEnd step_end, Sink sink);
+    /// `step_end` may be empty: then nothing is known of stalls. So may `step_wanted`: all are.
+    RequestLives(Keep keep, StepEnd step_end, Sink sink, StepWanted step_wanted = {});
 
     void take(const resolve::RequestEvent& event);
     /// Once: what is still open goes to the sink as it is, in the order of their first marks.
@@ -111,6 +113,7 @@ class RequestLives {
     Keep keep_;
     StepEnd step_end_;
     Sink sink_;
+    StepWanted step_wanted_;
     std::vector<Mark> marks_; // a heap, the earliest first
     std::uint64_t order_ = 0;
     std::int64_t now_ns_;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenTelemetry traces (OTLP/JSON, one TracesData a line). A request is a span, in the trace that its server was asked in where
 // it gave that, else in one of its own; its phases are children. Steps are the spans of one trace of the run; a request links to
-// those that had it in their batch. Ids follow from the recording: written again, they are the same.
+// those that had it in their batch. Of a window: its steps, and the requests that were in their batches, whole, with links to
+// those steps. Ids follow from the recording: written again, they are the same, whatever the window.
 #include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "analysis/request_lives.hpp"
 #include "base/hex.hpp"
@@ -110,8 +112,10 @@ class Spans {
   public:
     Spans(const SampleFeed& source, std::ostream& out)
         : facts_(*source.facts), ids_(facts_.metadata), run_trace_(ids_.trace(Of::run, 0)),
-          offset_ns_(to_realtime(facts_)), sink_(out),
-          lives_(kept, {}, [this](const RequestLife& life) { request(life); }) {
+          offset_ns_(to_realtime(facts_)), sink_(out), windowed_(static_cast<bool>(source.for_each_request)),
+          lives_(
+              kept, {}, [this](const RequestLife& life) { request(life); },
+              [this](std::uint64_t step) { return !windowed_ || written(step); }) {
         open_line();
     }
 
@@ -126,6 +130,13 @@ class Spans {
             }
         }
         return sink_.good();
+    }
+    /// Behind all batches of a window: those requests that one of its steps had in its batch.
+    Status take_requests(const SampleFeed& source) {
+        std::sort(steps_.begin(), steps_.end());
+        return steps_.empty() || !sink_.good()
+                   ? Status{}
+                   : source.for_each_request([this](const resolve::RequestEvent& event) { lives_.take(event); });
     }
     Status finish() {
         lives_.finish();
@@ -203,6 +214,9 @@ class Spans {
         return std::to_string(std::max<std::int64_t>(ns + offset_ns_, 0));
     }
 
+    [[nodiscard]] bool written(std::uint64_t step) const {
+        return std::binary_search(steps_.begin(), steps_.end(), step);
+    }
     void step(const resolve::Sample& sample);
     void request(const RequestLife& life);
     void links(const RequestLife& life);
@@ -217,6 +231,8 @@ class Spans {
     std::size_t spans_ = 0;                                            // in this line
     std::int64_t first_ns_ = std::numeric_limits<std::int64_t>::max(); // of the steps
     std::int64_t last_ns_ = std::numeric_limits<std::int64_t>::min();
+    const bool windowed_;
+    std::vector<std::uint64_t> steps_; // of a window, that have a span
     analysis::RequestLives lives_;
 };
 
@@ -224,6 +240,9 @@ void Spans::step(const resolve::Sample& sample) {
     const std::int64_t end_ns = sample.begin_ns + sample.duration_ns;
     first_ns_ = std::min(first_ns_, sample.begin_ns);
     last_ns_ = std::max(last_ns_, end_ns);
+    if (windowed_) {
+        steps_.push_back(sample.step);
+    }
     begin({run_trace_, ids_.span(Of::step, sample.step), ids_.span(Of::run, 0), "step", kind_internal, 0,
            sample.begin_ns, end_ns});
     {
@@ -260,6 +279,9 @@ void Spans::links(const RequestLife& life) {
 }
 
 void Spans::request(const RequestLife& life) {
+    if (windowed_ && life.step_count == 0) {
+        return;
+    }
     const bool joined = life.trace.known();
     const TraceId trace =
         joined ? TraceId{life.trace.high, life.trace.low} : ids_.trace(Of::request_trace, life.number);
@@ -293,7 +315,10 @@ void Spans::request(const RequestLife& life) {
 
 Status write(const SampleFeed& source, std::ostream& out) {
     Spans spans(source, out);
-    const Status read = source.for_each_batch([&](const resolve::ResolvedBatch& batch) { return spans.take(batch); });
+    Status read = source.for_each_batch([&](const resolve::ResolvedBatch& batch) { return spans.take(batch); });
+    if (read.ok() && source.for_each_request) {
+        read = spans.take_requests(source);
+    }
     const Status written = spans.finish();
     return written.ok() ? read : written;
 }

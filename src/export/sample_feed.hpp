@@ -18,6 +18,7 @@ namespace plumb::exporting {
 using SampleTaker = std::function<bool(const resolve::ResolvedBatch&)>;
 /// `track`: its id.
 using StepTaker = std::function<bool(const resolve::ResolvedStep&, std::uint32_t track)>;
+using RequestTaker = std::function<void(const resolve::RequestEvent&)>;
 
 struct SampleFeed {
     std::shared_ptr<const recording::RunFacts> facts;
@@ -27,6 +28,8 @@ struct SampleFeed {
     /// Every complete step that samples are of, once, in the order of their ends; 80 bytes each in memory. Of a window, what depends on
     /// the steps before (period, warm-up, left out) says nothing. May be empty: steps are not known.
     std::function<Status(const StepTaker& take)> for_each_step = {};
+    /// Of a window: every mark of a request of the whole recording, which is read for it; batches hold none. Without it they do.
+    std::function<Status(const RequestTaker& take)> for_each_request = {};
 };
 
 /// In memory: 4 bytes for each step while samples are given, 80 while steps are.

@@ -62,6 +62,7 @@ class Filter {
         batch.submissions = kept(batch.submissions, submissions_);
         batch.nodes = kept(batch.nodes, nodes_);
         batch.dependencies = kept(batch.dependencies, dependencies_);
+        batch.requests = {}; // some of them would say nothing: see for_each_request
         return batch;
     }
 
@@ -287,6 +288,11 @@ Result<WindowedFeed> window_of(const recording::RecordedRun& run, const ExportWi
     };
     made.feed.for_each_step = [run, window](const StepTaker& take) {
         return resolve::for_each_step(run, take, window.steps ? &*window.steps : nullptr);
+    };
+    made.feed.for_each_request = [run](const RequestTaker& take) {
+        return resolve::resolve_samples(run, options_of(run), [&](const resolve::ResolvedBatch& batch) {
+            std::for_each(batch.requests.begin(), batch.requests.end(), std::cref(take));
+        });
     };
     made.feed.for_each_check = [run, window,
                                 given = made.given](const std::function<bool(recording::TensorCheck&&)>& take) {

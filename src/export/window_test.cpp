@@ -26,8 +26,9 @@ class SteppedRun {
   public:
     static constexpr std::uint64_t first_tick = 1'000'000;
 
-    /// `limit`: as max_size= has it; 0: none.
-    explicit SteppedRun(std::uint32_t seed, std::uint64_t every = 1, std::uint64_t steps = 200) : random_(seed) {
+    /// `served`: a request of every 10 steps, and one of every 25 of which the last has no end.
+    explicit SteppedRun(std::uint32_t seed, std::uint64_t every = 1, std::uint64_t steps = 200, bool served = false)
+        : random_(seed) {
         recording::WriterOptions options;
         options.path = path_;
         recording::Metadata metadata;
@@ -48,7 +49,12 @@ class SteppedRun {
                                      static_cast<std::uint32_t>(every)})
                         .ok());
         for (std::uint64_t step = 0; step < steps; ++step) {
-            add_step(step, every);
+            if (served) {
+                serve(1000 + step / 10, step % 10, 10, true);
+                serve(2000 + step / 25, step % 25, 25, step + 25 < steps);
+                now_ += 1;
+            }
+            add_step(step, every, served);
         }
         flush(true);
     }
@@ -72,11 +78,34 @@ class SteppedRun {
         put(track, {begin, pack(RecordKind::scope, name.id, end - begin) | bits});
     }
 
-    void add_step(std::uint64_t step, std::uint64_t every) {
+    void mark(std::uint64_t request, RequestMark mark) {
+        put(1, {now_++, pack(RecordKind::request_part, static_cast<std::uint16_t>(RequestPart::ticks))});
+        put(1, {request, pack(RecordKind::request, static_cast<std::uint16_t>(mark))});
+    }
+
+    /// Before the step of that number among its `steps`.
+    void serve(std::uint64_t request, std::uint64_t number, std::uint64_t steps, bool ends) {
+        if (number == 0) {
+            mark(request, RequestMark::queue);
+            mark(request, RequestMark::prefill);
+        } else if (number == 1) {
+            mark(request, RequestMark::decode);
+        } else if (number + 1 == steps && ends) { // and the last step has it no more
+            mark(request, RequestMark::end);
+        }
+    }
+
+    void add_step(std::uint64_t step, std::uint64_t every, bool served) {
         const auto phase = static_cast<std::uint16_t>(step % 5 == 0 ? Phase::prefill : Phase::decode);
         const std::uint64_t begin = now_;
         put(1, {begin, pack(RecordKind::step_begin, phase, step)});
         put(1, {step * 3 + 1, pack(RecordKind::step_value, static_cast<std::uint16_t>(StepValue::kv_length))});
+        for (const auto& [first, length] : {std::pair{1000u, 10u}, {2000u, 25u}}) {
+            if (served && (step % length + 1 != length || (length == 25 && step == 199))) {
+                put(1, {first + step / length,
+                        pack(RecordKind::request, static_cast<std::uint16_t>(RequestMark::in_step))});
+            }
+        }
         put(2, {step + 1, pack(RecordKind::context, 0)});
         for (std::uint16_t layer = 0; layer < 3; ++layer) {
             const std::uint64_t layer_begin = now_;
@@ -350,6 +379,69 @@ TEST(Window, the_slowest_steps_are_decode_steps_behind_the_warm_up) {
     EXPECT_LE(*lengths.rbegin(), steps[2].first);
     ASSERT_EQ(part.notes.size(), 1U);
     EXPECT_EQ(part.notes[0].substr(0, 22), "the slowest steps are ");
+}
+
+/// Spans by their id, and the spans that each links to.
+struct Spans {
+    std::map<std::string, Json> all;
+    std::map<std::string, std::set<std::string>> links;
+};
+
+Spans spans_of(const std::string& path, const ExportWindow& window) {
+    std::ostringstream out;
+    EXPECT_TRUE(export_recording(path, "otlp", out, window).ok());
+    Spans found;
+    std::istringstream in(out.str());
+    for (std::string line; std::getline(in, line);) {
+        const Json said = Json::parse(line);
+        for (const Json& span : said["resourceSpans"][0]["scopeSpans"][0]["spans"]) {
+            Json kept = span;
+            if (kept.erase("links") != 0) {
+                for (const Json& link : span["links"]) {
+                    found.links[span["spanId"]].insert(link["spanId"]);
+                }
+            }
+            if (span["name"] != "run") { // which is as long as the steps that are there
+                found.all[span["spanId"]] = kept;
+            }
+        }
+    }
+    return found;
+}
+
+TEST(Window, requests_are_those_that_its_steps_had_and_are_whole) {
+    SteppedRun run(10, 1, 200, true);
+    run.close();
+    const Spans all = spans_of(run.path(), {});
+    std::vector<ExportWindow> windows(6);
+    windows[0].steps = {0, 4};
+    windows[1].steps = {57, 57};
+    windows[2].steps = {100, 119};
+    windows[3].steps = {199, 199};
+    windows[4].layers = {1, 1};
+    windows[5].tracks = {"stream"};
+    std::vector<std::size_t> requests;
+    for (const ExportWindow& window : windows) {
+        const Spans part = spans_of(run.path(), window);
+        std::map<std::string, std::set<std::string>> expected;
+        for (const auto& [id, steps] : all.links) {
+            for (const std::string& step : steps) {
+                if (part.all.count(step) != 0) {
+                    expected[id].insert(step);
+                }
+            }
+        }
+        EXPECT_EQ(part.links, expected);
+        std::size_t found = 0;
+        for (const auto& [id, span] : part.all) {
+            ASSERT_EQ(all.all.count(id), 1U) << span;
+            EXPECT_EQ(span, all.all.at(id));
+            found += span["name"] == "request" ? 1 : 0;
+        }
+        EXPECT_EQ(found, expected.size());
+        requests.push_back(found);
+    }
+    EXPECT_EQ(requests, (std::vector<std::size_t>{2, 2, 3, 1, 28, 0}));
 }
 
 TEST(Window, without_one_a_format_of_few_slices_has_whole_steps_evenly_spaced) {
