@@ -6,6 +6,7 @@
 
 #include "base/utf8.hpp"
 #include "recording/drop_reasons.hpp"
+#include "recording/redact.hpp"
 
 namespace plumb::metrics {
 namespace {
@@ -176,7 +177,7 @@ void Totals::add(const recording::GraphInfo& row) {
 
 // A model is often named by where it lies.
 void Totals::describe(std::string_view key, std::string_view value) {
-    const std::string label = label_of(redact_ ? value.substr(value.rfind('/') + 1) : value);
+    const std::string label = label_of(redact_ ? recording::last_part(value) : value);
     if (key == "model") {
         figures_.model = label;
     } else if (key == "tp_rank") {

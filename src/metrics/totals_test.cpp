@@ -293,6 +293,12 @@ TEST_F(TotalsTest, the_model_and_its_place_are_labels_of_every_series) {
     }
 }
 
+TEST_F(TotalsTest, with_redact_a_model_that_is_a_folder_has_its_label) {
+    Totals totals(recording::Metadata{}, true);
+    totals.describe("model", "models/qwen/");
+    EXPECT_NE(text_of(totals.figures()).find("{model_name=\"qwen\"}"), std::string::npos);
+}
+
 TEST_F(TotalsTest, with_redact_a_model_is_not_named_by_its_folder) {
     Totals totals(recording::Metadata{}, true);
     totals.describe("model", "/models/qwen");

@@ -19,8 +19,6 @@ bool tells_who(std::string_view key) {
     return false;
 }
 
-std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 void redact_identity(std::vector<std::pair<std::string, std::string>>& pairs) {
     for (auto& [key, value] : pairs) {
         if (tells_who(key) || value.find('/') != std::string::npos) {
@@ -32,9 +30,7 @@ void redact_identity(std::vector<std::pair<std::string, std::string>>& pairs) {
 /// Two runs must not seem comparable because both were redacted: of a path its last part stays.
 void redact_comparability(std::vector<std::pair<std::string, std::string>>& pairs) {
     for (auto& [key, value] : pairs) {
-        if (!value.empty() && (value[0] == '/' || value[0] == '.' || value[0] == '~')) {
-            value = file_name(value);
-        }
+        value = redacted_description(value);
     }
 }
 
@@ -42,7 +38,7 @@ void redact_comparability(std::vector<std::pair<std::string, std::string>>& pair
 
 void redact(Metadata& metadata) {
     metadata.host = redacted;
-    metadata.ring_path = file_name(metadata.ring_path);
+    metadata.ring_path = last_part(metadata.ring_path);
     if (!metadata.ring_reason.empty()) {
         metadata.ring_reason = redacted;
     }
@@ -54,9 +50,14 @@ void redact(Metadata& metadata) {
 }
 
 void redact(KernelInfo& kernel) {
-    kernel.file = file_name(kernel.file);
+    kernel.file = last_part(kernel.file);
     kernel.source.clear();
     kernel.source_bytes = 0;
+}
+
+std::string redacted_description(std::string_view value) {
+    const bool is_path = !value.empty() && (value[0] == '/' || value[0] == '.' || value[0] == '~');
+    return std::string(is_path ? last_part(value) : value);
 }
 
 } // namespace plumb::recording

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes out of a run's metadata what may tell where and by whom it was run. Pure; no thread rule.
+// Takes out of a run's metadata and descriptions what may tell where and by whom it was run. Pure; no thread rule.
 #pragma once
+
+#include <string>
+#include <string_view>
 
 #include "recording/recording.hpp"
 
@@ -12,5 +15,15 @@ namespace plumb::recording {
 void redact(Metadata& metadata);
 /// Of the file its last part stays; the source text goes, since compilers write paths into it.
 void redact(KernelInfo& kernel);
+/// What a program said of itself: of a path its last part, else all of it.
+[[nodiscard]] std::string redacted_description(std::string_view value);
+
+/// "x" of "/models/x" and of "/models/x/"; "/" of "/".
+[[nodiscard]] inline std::string_view last_part(std::string_view path) {
+    while (path.size() > 1 && path.back() == '/') {
+        path.remove_suffix(1);
+    }
+    return path.size() > 1 ? path.substr(path.rfind('/') + 1) : path;
+}
 
 } // namespace plumb::recording

@@ -310,6 +310,15 @@ TEST(Metadata, the_setting_that_version_0_1_called_check_is_compared_as_tensors)
     EXPECT_EQ(reader->metadata().comparability.back(), (std::pair<std::string, std::string>("tensors", "all")));
 }
 
+TEST(Redact, of_a_described_path_the_last_part_stays_and_what_is_no_path_stays_whole) {
+    const std::vector<std::pair<const char*, const char*>> expected = {
+        {"/home/a/x.gguf", "x.gguf"},     {"/home/a/x/", "x"}, {"~/x//", "x"}, {"../x", "x"}, {"x.gguf", "x.gguf"},
+        {"Qwen/Qwen2.5", "Qwen/Qwen2.5"}, {"/", "/"},          {"//", "/"},    {"", ""}};
+    for (const auto& [value, left] : expected) {
+        EXPECT_EQ(redacted_description(value), left) << value;
+    }
+}
+
 TEST(Redact, host_paths_and_command_line_go_and_the_ring_is_still_found) {
     Metadata m = full_metadata();
     m.ring_path = "/run/user/1000/plumb-1-0.ring";

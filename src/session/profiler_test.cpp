@@ -611,6 +611,23 @@ TEST_F(ProfilerTest, descriptions_given_before_and_after_opening_are_kept) {
               (std::vector<std::pair<std::string, std::string>>{{"model", "tiny"}, {"threads", "2"}}));
 }
 
+TEST_F(ProfilerTest, key_redact_leaves_the_folders_of_what_is_described_out) {
+    Config c = machine_config("redact=on");
+    c.on = false;
+    Profiler prof(c);
+    prof.describe("model", "/home/alice/secret/llama.gguf");
+    ASSERT_TRUE(prof.enable().ok());
+    prof.describe("key.adapter", "~/secret/lora/");
+    prof.describe("hub", "Qwen/Qwen2.5");
+    ASSERT_TRUE(prof.close().ok());
+    EXPECT_EQ(reader(prof.path()).descriptions(),
+              (std::vector<std::pair<std::string, std::string>>{
+                  {"model", "llama.gguf"}, {"key.adapter", "lora"}, {"hub", "Qwen/Qwen2.5"}}));
+    const std::string content = support::text_of_file(prof.path());
+    EXPECT_EQ(content.find("alice"), std::string::npos);
+    EXPECT_EQ(content.find("secret"), std::string::npos);
+}
+
 TEST_F(ProfilerTest, flush_of_one_thread_does_not_wait_for_the_timeout_of_another) {
     Profiler prof(config());
     std::vector<std::thread> threads;

@@ -144,10 +144,11 @@ void Session::leave_mark(Mark mark) noexcept {
 }
 
 void Session::describe(const std::string& key, const std::string& value) {
+    const std::string told = config_.redact ? recording::redacted_description(value) : value;
     const std::lock_guard<std::mutex> lock(mutex_);
-    descriptions_.emplace_back(key, value);
+    descriptions_.emplace_back(key, told);
     if (session::Run* const run = open_run(); run != nullptr) {
-        run->drain()->describe(key, value);
+        run->drain()->describe(key, told);
     }
 }
 
