@@ -123,7 +123,8 @@ class PerfettoWriter {
             ++left_out_;
             return;
         }
-        if (sample.leaf && std::isfinite(sample.bytes) && source_.for_each_step && sample.step != resolve::no_step) {
+        if (sample.leaf && std::isfinite(sample.bytes) && source_.for_each_step && source_.whole_steps &&
+            sample.step != resolve::no_step) {
             bytes_[sample.step] += sample.bytes;
         }
         if (devices_.has(sample.track)) {

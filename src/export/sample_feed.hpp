@@ -30,6 +30,7 @@ struct SampleFeed {
     std::function<Status(const StepTaker& take)> for_each_step = {};
     /// Of a window: every mark of a request of the whole recording, which is read for it; batches hold none. Without it they do.
     std::function<Status(const RequestTaker& take)> for_each_request = {};
+    bool whole_steps = true; // false: of a step, samples may be left out
 };
 
 /// In memory: 4 bytes for each step while samples are given, 80 while steps are.

@@ -273,6 +273,7 @@ Result<WindowedFeed> window_of(const recording::RecordedRun& run, const ExportWi
     }
     run.facts->notes.insert(run.facts->notes.end(), made.notes.begin(), made.notes.end());
     made.feed.facts = run.facts;
+    made.feed.whole_steps = !window.layers && !window.tracks;
     made.given = std::make_shared<InWindow>();
     made.feed.for_each_batch = [run, window, given = made.given](const SampleTaker& take) {
         Filter filter(window);

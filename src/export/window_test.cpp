@@ -119,7 +119,8 @@ class SteppedRun {
             scope(1, Brick::rope_embedding, inner, now_);
             now_ += random_() % 20;
             scope(1, Brick::attention, inner, now_, flag_work);
-            scope(2, Brick::copy_h2d, now_, now_ + 5);
+            put(2, {std::bit_cast<std::uint64_t>(640.0), pack(RecordKind::work, Name(Brick::copy_h2d).id, 0)});
+            scope(2, Brick::copy_h2d, now_, now_ + 5, flag_work);
             if ((step + 1) % every == 0) {
                 submit(step, layer);
             }
@@ -379,6 +380,23 @@ TEST(Window, the_slowest_steps_are_decode_steps_behind_the_warm_up) {
     EXPECT_LE(*lengths.rbegin(), steps[2].first);
     ASSERT_EQ(part.notes.size(), 1U);
     EXPECT_EQ(part.notes[0].substr(0, 22), "the slowest steps are ");
+}
+
+TEST(Window, one_that_holds_parts_of_steps_says_nothing_of_their_bandwidth) {
+    SteppedRun run(11);
+    run.close();
+    const auto holds = [&](const ExportWindow& window, const char* counter) {
+        std::ostringstream out;
+        EXPECT_TRUE(export_recording(run.path(), "perfetto", out, window).ok());
+        return out.str().find(counter) != std::string::npos;
+    };
+    ExportWindow steps, layers, tracks;
+    steps.steps = {10, 20};
+    layers.layers = {0, 1};
+    tracks.tracks = {"helper"};
+    EXPECT_TRUE(holds({}, "bandwidth") && holds(steps, "bandwidth"));
+    EXPECT_FALSE(holds(layers, "bandwidth") || holds(tracks, "bandwidth"));
+    EXPECT_TRUE(holds(layers, "kv length") && holds(tracks, "kv length"));
 }
 
 /// Spans by their id, and the spans that each links to.
