@@ -83,15 +83,15 @@ bool same_file(const struct stat& status, const std::string& path) {
 }
 
 /// What a name leads to, through its links.
-struct Place {
+struct OutputPlace {
     std::string path;
     bool opened = false; // a link of /proc: it leads to what a process has open, whatever name that has
     int descriptor = -1; // of ours, where it is
 };
 
-Result<Place> place_of(const std::string& path) {
+Result<OutputPlace> place_of(const std::string& path) {
     constexpr int most_links = 40; // as the kernel has it
-    Place place{path};
+    OutputPlace place{path};
     for (int links = 0; links < most_links; ++links) {
         struct stat status {};
         if (::lstat(place.path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) {
@@ -155,7 +155,7 @@ Result<std::unique_ptr<OutputFile>> OutputFile::open(const std::string& path, co
     if (exists && S_ISDIR(status.st_mode)) {
         return Error{ErrorCode::invalid_argument, path + " is a folder; name a file in it"};
     }
-    Result<Place> place = place_of(path);
+    Result<OutputPlace> place = place_of(path);
     if (!place) {
         return place.error();
     }
