@@ -400,15 +400,15 @@ TEST(Window, one_that_holds_parts_of_steps_says_nothing_of_their_bandwidth) {
 }
 
 /// Spans by their id, and the spans that each links to.
-struct Spans {
+struct LinkedSpans {
     std::map<std::string, Json> all;
     std::map<std::string, std::set<std::string>> links;
 };
 
-Spans spans_of(const std::string& path, const ExportWindow& window) {
+LinkedSpans spans_of(const std::string& path, const ExportWindow& window) {
     std::ostringstream out;
     EXPECT_TRUE(export_recording(path, "otlp", out, window).ok());
-    Spans found;
+    LinkedSpans found;
     std::istringstream in(out.str());
     for (std::string line; std::getline(in, line);) {
         const Json said = Json::parse(line);
@@ -430,7 +430,7 @@ Spans spans_of(const std::string& path, const ExportWindow& window) {
 TEST(Window, requests_are_those_that_its_steps_had_and_are_whole) {
     SteppedRun run(10, 1, 200, true);
     run.close();
-    const Spans all = spans_of(run.path(), {});
+    const LinkedSpans all = spans_of(run.path(), {});
     std::vector<ExportWindow> windows(6);
     windows[0].steps = {0, 4};
     windows[1].steps = {57, 57};
@@ -440,7 +440,7 @@ TEST(Window, requests_are_those_that_its_steps_had_and_are_whole) {
     windows[5].tracks = {"stream"};
     std::vector<std::size_t> requests;
     for (const ExportWindow& window : windows) {
-        const Spans part = spans_of(run.path(), window);
+        const LinkedSpans part = spans_of(run.path(), window);
         std::map<std::string, std::set<std::string>> expected;
         for (const auto& [id, steps] : all.links) {
             for (const std::string& step : steps) {

@@ -615,7 +615,7 @@ TEST_F(ProfilerTest, key_redact_leaves_the_folders_of_what_is_described_out) {
     Config c = machine_config("redact=on");
     c.on = false;
     Profiler prof(c);
-    prof.describe("model", "/home/alice/secret/llama.gguf");
+    prof.describe("model", "/data/alice/secret/llama.gguf");
     ASSERT_TRUE(prof.enable().ok());
     prof.describe("key.adapter", "~/secret/lora/");
     prof.describe("hub", "Qwen/Qwen2.5");
