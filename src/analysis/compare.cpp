@@ -55,11 +55,22 @@ std::vector<ComparedRun> shown(const std::vector<NamedRun>& runs) {
     return out;
 }
 
+/// What is so in several runs of a side is said once.
 void add_run_notes(const std::vector<NamedRun>& runs, Comparison& out) {
+    std::vector<std::pair<std::string, std::string>> notes; // with the runs it is of
     for (const NamedRun& run : runs) {
         for (const std::string& note : run.figures.notes) {
-            out.notes.push_back(run.name + ": " + note);
+            const auto known =
+                std::find_if(notes.begin(), notes.end(), [&note](const auto& other) { return other.first == note; });
+            if (known == notes.end()) {
+                notes.emplace_back(note, run.name);
+            } else {
+                known->second += ", " + run.name;
+            }
         }
+    }
+    for (const auto& [note, names] : notes) {
+        out.notes.push_back(names + ": " + note);
     }
 }
 

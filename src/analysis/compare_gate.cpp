@@ -240,6 +240,18 @@ int severity(GateOutcome outcome) {
     return outcome == GateOutcome::failed ? 2 : outcome == GateOutcome::undecided ? 1 : 0;
 }
 
+/// Why some runs have no percentile: those with steps enough for one had to choose among them.
+std::string why_no_number(const GateRow& row, const std::vector<RunFigures>& base,
+                          const std::vector<RunFigures>& changed) {
+    const auto chose = [&row](const RunFigures& run) {
+        return run.phases[static_cast<std::size_t>(row.phase)].steps > compare_max_steps;
+    };
+    const std::string statistic = statistic_word(row.gate.statistic);
+    return std::any_of(base.begin(), base.end(), chose) || std::any_of(changed.begin(), changed.end(), chose)
+               ? "which steps were chosen would decide " + statistic + ": they are of several kinds; gate on .mean"
+               : "some runs have too few steps for " + statistic + "; gate on .mean, or record longer runs";
+}
+
 /// Absent: no run of either side has the row.
 std::optional<GateResult> judge_row(const GateRow& row, const std::vector<RunFigures>& base,
                                     const std::vector<RunFigures>& changed, double confidence) {
@@ -257,11 +269,9 @@ std::optional<GateResult> judge_row(const GateRow& row, const std::vector<RunFig
     }
     const LogChange change = ratio_change(before, after, confidence);
     if (!change.known) {
-        const bool few_steps = std::any_of(before.begin(), before.end(), [](double x) { return std::isnan(x); }) ||
+        const bool no_number = std::any_of(before.begin(), before.end(), [](double x) { return std::isnan(x); }) ||
                                std::any_of(after.begin(), after.end(), [](double x) { return std::isnan(x); });
-        return undecided(gate, few_steps ? std::string("some runs have too few steps for ") +
-                                               statistic_word(gate.statistic) + "; gate on .mean, or record longer runs"
-                                         : change.reason);
+        return undecided(gate, no_number ? why_no_number(row, base, changed) : change.reason);
     }
     GateResult result;
     result.gate = gate;

@@ -7,6 +7,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "analysis/compare_choice.hpp"
 #include "analysis/loss_note.hpp"
 #include "resolve/name_table.hpp"
 #include "stats/median.hpp"
@@ -18,136 +19,165 @@ using resolve::Sample;
 using resolve::SampleKind;
 
 constexpr double none = std::numeric_limits<double>::quiet_NaN();
-constexpr std::uint32_t not_taken = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint16_t not_counted = std::numeric_limits<std::uint16_t>::max();
+constexpr std::uint16_t not_chosen = not_counted - 1;
+static_assert(compare_max_steps <= not_chosen);
 
-/// Sorted values -> percentile, or NaN where there are too few (n < 10 / (1 - share)).
-double percentile(const std::vector<double>& sorted, double share) {
-    const auto n = static_cast<double>(sorted.size());
-    if (n * (1 - share) < 10 - 1e-9) {
-        return none;
-    }
-    const double at = share * (n - 1);
-    const auto below = static_cast<std::size_t>(at);
-    const std::size_t above = std::min(below + 1, sorted.size() - 1);
-    return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
+/// Where a step of a recording stands in the figures of its phase. Each step of a recording has one: small.
+struct StepPlace {
+    std::uint16_t slot = not_counted; // among the chosen steps; not_chosen: it is in means only
+    bool central = false;
+};
 
-/// The counted steps of one phase that are looked at, and the time of each row in each of them.
+/// The counted steps of one phase, and the time of each row in them: its sums over all of them and over the central
+/// ones, and one number for each chosen step.
 class PhaseSums {
   public:
-    void take(const resolve::StepTable& steps, Phase phase);
-    void add(std::uint32_t slot, const CompareId& id, Category category, double ns);
+    void take(const resolve::StepTable& steps, Phase phase, std::uint64_t seed, std::vector<StepPlace>& places);
+    void add(StepPlace place, const CompareId& id, Category category, double ns);
     [[nodiscard]] RunPhase summary() const { return summary_; }
-    void finish(Phase phase, std::vector<RunRow>& out) const;
+    void finish(std::vector<RunRow>& out) const;
     [[nodiscard]] std::uint64_t refused() const { return refused_; }
-    [[nodiscard]] const std::vector<std::size_t>& taken() const { return taken_; }
+    /// Empty: all steps were chosen.
+    [[nodiscard]] std::string choice() const;
 
   private:
     struct Series {
         Category category = Category::other;
-        std::vector<double> ns; // by slot
+        double total = 0, central = 0; // over all counted steps, and over the central ones
+        std::vector<double> ns;        // by slot
     };
-    [[nodiscard]] std::vector<bool> central_slots() const;
-    [[nodiscard]] static RunRow row_of(const CompareId& id, const Series& series, const std::vector<bool>& central);
+    void summarize(const resolve::StepTable& steps, const std::vector<std::size_t>& counted);
+    void take_periods(std::vector<double> periods, const std::vector<std::size_t>& counted,
+                      std::vector<StepPlace>& places);
+    [[nodiscard]] RunRow row_of(const CompareId& id, Category category, double total, double central,
+                                std::vector<double> ns) const;
 
     RunPhase summary_;
-    std::vector<std::size_t> taken_; // indices of steps
-    std::vector<double> period_;     // by slot
+    RunRow step_;
+    std::size_t chosen_ = 0; // of the counted steps
+    double central_steps_ = 0;
     std::map<CompareId, Series> series_;
     std::uint64_t refused_ = 0;
 };
 
-void PhaseSums::take(const resolve::StepTable& steps, Phase phase) {
+void PhaseSums::take(const resolve::StepTable& steps, Phase phase, std::uint64_t seed, std::vector<StepPlace>& places) {
     std::vector<std::size_t> counted;
     for (std::size_t i = 0; i < steps.size(); ++i) {
         const resolve::ResolvedStep& step = steps[i];
         if (step.phase == phase && !step.warmup && !step.left_out) {
             counted.push_back(i);
+            places[i].slot = not_chosen;
         }
     }
     summary_.steps = counted.size();
     if (counted.empty()) {
         return;
     }
-    const std::size_t stride = (counted.size() + compare_max_steps - 1) / compare_max_steps;
+    step_.id.phase = phase;
+    summarize(steps, counted);
+    std::vector<double> periods;
+    periods.reserve(counted.size());
+    for (const std::size_t index : counted) {
+        periods.push_back(static_cast<double>(steps[index].end_ns - steps[index].period_begin_ns));
+    }
+    take_periods(std::move(periods), counted, places);
+    const std::vector<std::size_t> chosen = chosen_of(std::move(counted), compare_max_steps, seed);
+    chosen_ = chosen.size();
+    for (std::size_t slot = 0; slot < chosen.size(); ++slot) {
+        places[chosen[slot]].slot = static_cast<std::uint16_t>(slot);
+    }
+}
+
+void PhaseSums::summarize(const resolve::StepTable& steps, const std::vector<std::size_t>& counted) {
     std::vector<double> kv;
     double tokens = 0;
     double sequences = 0;
-    for (std::size_t i = 0; i < counted.size(); i += stride) {
-        const resolve::ResolvedStep& step = steps[counted[i]];
-        taken_.push_back(counted[i]);
-        period_.push_back(static_cast<double>(step.end_ns - step.period_begin_ns));
+    for (const std::size_t index : counted) {
+        const resolve::ResolvedStep& step = steps[index];
         tokens += static_cast<double>(step.prefill_tokens) + static_cast<double>(step.decode_tokens);
         sequences += static_cast<double>(step.sequences);
         if (step.has_kv_length) {
             kv.push_back(static_cast<double>(step.kv_length));
         }
     }
-    const auto n = static_cast<double>(taken_.size());
+    const auto n = static_cast<double>(counted.size());
     summary_.tokens_per_step = tokens / n;
     summary_.sequences_per_step = sequences / n;
     summary_.kv_length = kv.empty() ? 0 : stats::median(kv);
 }
 
-void PhaseSums::add(std::uint32_t slot, const CompareId& id, Category category, double ns) {
+/// The row of the step; and which steps are central: the middle half by period, so that a step in which the machine did
+/// something else is in no mean.
+void PhaseSums::take_periods(std::vector<double> periods, const std::vector<std::size_t>& counted,
+                             std::vector<StepPlace>& places) {
+    std::vector<double> sorted = periods;
+    std::sort(sorted.begin(), sorted.end());
+    const double low = sorted[sorted.size() / 4];
+    const double high = sorted[sorted.size() - 1 - sorted.size() / 4];
+    double total = 0;
+    double central = 0;
+    for (std::size_t i = 0; i < counted.size(); ++i) {
+        total += periods[i];
+        if (low <= periods[i] && periods[i] <= high) {
+            places[counted[i]].central = true;
+            central += periods[i];
+            ++central_steps_;
+        }
+    }
+    step_ = row_of(step_.id, Category::other, total, central, std::move(periods));
+}
+
+void PhaseSums::add(StepPlace place, const CompareId& id, Category category, double ns) {
     auto found = series_.find(id);
     if (found == series_.end()) {
         if (series_.size() >= compare_max_rows) {
             ++refused_;
             return;
         }
-        found = series_.emplace(id, Series{category, std::vector<double>(taken_.size())}).first;
+        found = series_.emplace(id, Series{category, 0, 0, std::vector<double>(chosen_)}).first;
     }
-    found->second.ns[slot] += ns;
+    Series& series = found->second;
+    series.total += ns;
+    if (place.central) {
+        series.central += ns;
+    }
+    if (place.slot != not_chosen) {
+        series.ns[place.slot] += ns;
+    }
 }
 
-/// The middle half by period, so that a step in which the machine did something else is in no mean.
-std::vector<bool> PhaseSums::central_slots() const {
-    std::vector<double> sorted = period_;
-    std::sort(sorted.begin(), sorted.end());
-    const double low = sorted[sorted.size() / 4];
-    const double high = sorted[sorted.size() - 1 - sorted.size() / 4];
-    std::vector<bool> central(period_.size());
-    for (std::size_t i = 0; i < period_.size(); ++i) {
-        central[i] = low <= period_[i] && period_[i] <= high;
-    }
-    return central;
-}
-
-RunRow PhaseSums::row_of(const CompareId& id, const Series& series, const std::vector<bool>& central) {
+RunRow PhaseSums::row_of(const CompareId& id, Category category, double total, double central,
+                         std::vector<double> ns) const {
     RunRow row;
     row.id = id;
-    row.category = series.category;
-    double counted = 0;
-    double total = 0;
-    for (std::size_t i = 0; i < series.ns.size(); ++i) {
-        total += series.ns[i];
-        if (central[i]) {
-            row.central += series.ns[i];
-            ++counted;
-        }
-    }
-    row.mean = total / static_cast<double>(series.ns.size());
-    row.central /= counted;
-    std::vector<double> sorted = series.ns;
-    std::sort(sorted.begin(), sorted.end());
-    row.p50 = percentile(sorted, 0.5);
-    row.p90 = percentile(sorted, 0.9);
-    row.p99 = percentile(sorted, 0.99);
+    row.category = category;
+    row.mean = total / static_cast<double>(summary_.steps);
+    row.central = central / central_steps_;
+    std::sort(ns.begin(), ns.end());
+    row.p50 = chosen_percentile(ns, 0.5, summary_.steps);
+    row.p90 = chosen_percentile(ns, 0.9, summary_.steps);
+    row.p99 = chosen_percentile(ns, 0.99, summary_.steps);
     return row;
 }
 
-void PhaseSums::finish(Phase phase, std::vector<RunRow>& out) const {
-    if (taken_.empty()) {
+void PhaseSums::finish(std::vector<RunRow>& out) const {
+    if (summary_.steps == 0) {
         return;
     }
-    const std::vector<bool> central = central_slots();
-    CompareId step;
-    step.phase = phase;
-    out.push_back(row_of(step, Series{Category::other, period_}, central));
+    out.push_back(step_);
     for (const auto& [id, series] : series_) {
-        out.push_back(row_of(id, series, central));
+        out.push_back(row_of(id, series.category, series.total, series.central, series.ns));
     }
+}
+
+std::string PhaseSums::choice() const {
+    if (chosen_ == summary_.steps) {
+        return {};
+    }
+    return "p50, p90 and p99 are of " + std::to_string(chosen_) + " of the " + std::to_string(summary_.steps) + " " +
+           phase_word(step_.id.phase) +
+           " steps, chosen at random, in all rows but that of the step; means are of every step.";
 }
 
 } // namespace
@@ -155,17 +185,15 @@ void PhaseSums::finish(Phase phase, std::vector<RunRow>& out) const {
 /// Time per step of each brick, category and layer.
 class CompareReader::Sums {
   public:
-    explicit Sums(const recording::RunFacts& facts) : names_(facts.names) {}
+    explicit Sums(const recording::RunFacts& facts)
+        : names_(facts.names),
+          seed_(mixed_bits(facts.metadata.recording_id[0] ^ mixed_bits(facts.metadata.recording_id[1]))) {}
 
     void steps_known(const resolve::StepTable& steps) {
         steps_ = &steps;
-        slots_.assign(steps.size(), not_taken);
+        places_.assign(steps.size(), StepPlace{});
         for (std::size_t phase = 0; phase < phases_.size(); ++phase) {
-            phases_[phase].take(steps, static_cast<Phase>(phase));
-            const auto& taken = phases_[phase].taken();
-            for (std::size_t slot = 0; slot < taken.size(); ++slot) {
-                slots_[taken[slot]] = static_cast<std::uint32_t>(slot);
-            }
+            phases_[phase].take(steps, static_cast<Phase>(phase), seed_, places_);
         }
     }
 
@@ -187,8 +215,11 @@ class CompareReader::Sums {
         std::uint64_t refused = 0;
         for (std::size_t phase = 0; phase < phases_.size(); ++phase) {
             run.phases[phase] = phases_[phase].summary();
-            phases_[phase].finish(static_cast<Phase>(phase), run.rows);
+            phases_[phase].finish(run.rows);
             refused += phases_[phase].refused();
+            if (std::string choice = phases_[phase].choice(); !choice.empty()) {
+                run.notes.push_back(std::move(choice));
+            }
         }
         if (refused != 0) {
             run.notes.push_back(std::to_string(refused) + " samples are beyond the limit of " +
@@ -204,19 +235,20 @@ class CompareReader::Sums {
         if (sample.step != last_step_) {
             const std::size_t index = steps_->find(sample.step);
             last_step_ = sample.step;
-            last_slot_ = index == resolve::step_not_found ? not_taken : slots_[index];
+            last_place_ = index == resolve::step_not_found ? StepPlace{} : places_[index];
             last_phase_ = index == resolve::step_not_found ? Phase::none : (*steps_)[index].phase;
         }
-        if (last_slot_ == not_taken) {
+        if (last_place_.slot == not_counted) {
             return;
         }
         PhaseSums& sums = phases_[static_cast<std::size_t>(last_phase_)];
         const auto ns = static_cast<double>(sample.self_ns);
         const Category category = names_.category(sample.name);
-        sums.add(last_slot_, {CompareSubject::brick, last_phase_, device, text_of(sample.name), 0}, category, ns);
-        sums.add(last_slot_, {CompareSubject::category, last_phase_, device, category_word(category), 0}, category, ns);
+        sums.add(last_place_, {CompareSubject::brick, last_phase_, device, text_of(sample.name), 0}, category, ns);
+        sums.add(last_place_, {CompareSubject::category, last_phase_, device, category_word(category), 0}, category,
+                 ns);
         if (sample.layer) {
-            sums.add(last_slot_, {CompareSubject::layer, last_phase_, device, "", *sample.layer}, Category::other, ns);
+            sums.add(last_place_, {CompareSubject::layer, last_phase_, device, "", *sample.layer}, Category::other, ns);
         }
     }
 
@@ -228,10 +260,11 @@ class CompareReader::Sums {
     resolve::NameTable names_;
     std::unordered_map<std::uint16_t, std::string> texts_;
     const resolve::StepTable* steps_ = nullptr;
-    std::vector<std::uint32_t> slots_; // by index of step
+    std::uint64_t seed_;
+    std::vector<StepPlace> places_; // by index of step
     std::array<PhaseSums, 4> phases_;
     std::uint64_t last_step_ = resolve::no_step;
-    std::uint32_t last_slot_ = not_taken;
+    StepPlace last_place_;
     Phase last_phase_ = Phase::none;
 };
 

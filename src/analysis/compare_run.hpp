@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One recording -> what a comparison needs of it: per phase the counted steps, and per step the time of each brick,
-// category and layer (self time, so that bricks add up), then one number per row and run. Memory is bounded whatever the
-// recording claims: of more than `max_steps` counted steps of a phase, evenly spaced ones are taken. One thread.
+// category and layer (self time, so that bricks add up), then one number per row and run. Steps and means are of all
+// counted steps. Memory is bounded whatever the recording claims: percentiles of bricks, categories and layers are of
+// at most `compare_max_steps` steps of a phase, chosen as good as at random. One thread.
 #pragma once
 
 #include <array>
@@ -30,7 +31,7 @@ struct CompareId {
     auto operator<=>(const CompareId&) const = default;
 };
 
-/// One row of one run, nanoseconds per step. NaN: not enough steps for it.
+/// One row of one run, nanoseconds per step. NaN: not enough steps for it, or the choice of steps would decide it.
 struct RunRow {
     CompareId id;
     Category category = Category::other; // of a brick
@@ -58,7 +59,7 @@ struct RunFigures {
     std::vector<std::string> notes;
 };
 
-inline constexpr std::size_t compare_max_steps = 4096; // of one phase
+inline constexpr std::size_t compare_max_steps = 4096; // of one phase, for percentiles of what is in steps
 inline constexpr std::size_t compare_max_rows = 2048;  // of one phase
 
 class CompareReader final : public read::Observer {

@@ -169,7 +169,7 @@ TEST(ManySteps, M7_exports_remember_a_few_bytes_of_each_step) {
     }
 }
 
-// Of each side a comparison remembers one number per row and step, of at most 4096 steps that lie evenly in the run.
+// Of each side a comparison remembers one number per row and chosen step, of at most 4096 of them, and the steps.
 TEST_F(LongRun, a_comparison_looks_at_a_bounded_number_of_steps) {
     const Read compare = [](const std::string& run, const std::string& other) {
         return ask("compare", {run, other}).ok();
