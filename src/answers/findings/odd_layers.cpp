@@ -10,7 +10,7 @@ namespace {
 
 bool is_of(const Row& row, const LayerSubject& subject) {
     return row.key.phase == subject.phase && row.key.name == subject.name && row.source == subject.source &&
-           row.lap == subject.lap;
+           row.lap == subject.lap && row.device == subject.device && row.basis == subject.basis;
 }
 
 struct OddSums {
@@ -41,11 +41,6 @@ OddSums sums_of(const Report& report, const OddLayer& odd) {
     return sums;
 }
 
-bool is_of_device(const Report& report, const LayerSubject& subject) {
-    return std::any_of(report.bricks.begin(), report.bricks.end(),
-                       [&](const Row& row) { return is_of(row, subject) && row.device; });
-}
-
 struct Excess {
     double likely = 0, at_most = 0, off_cpu = 0; // per step
     void add(const Excess& other) {
@@ -67,12 +62,14 @@ Excess excess_of(const FoundInPhase& found, const OddLayer& odd) {
     excess.likely = (odd.value - odd.median) * sums.calls;
     excess.at_most = std::max(excess.likely, sums.here - sums.fastest);
     // In which layers the brick was off the CPU is not known: as much in each as it took there.
-    const double off_cpu = sums.share * off_cpu_ns(found, odd.name, is_of_device(found.run.report, odd));
+    const double off_cpu = sums.share * off_cpu_ns(found, odd.name, odd.device);
     excess.off_cpu = std::min(excess.likely, off_cpu);
     return excess;
 }
 
-std::string name_of(const OddLayer& odd) { return odd.name.empty() ? "the layer as a whole" : odd.name; }
+std::string name_of(const OddLayer& odd) {
+    return (odd.name.empty() ? "the layer as a whole" : odd.name) + (odd.apart.empty() ? "" : " (" + odd.apart + ")");
+}
 
 } // namespace
 

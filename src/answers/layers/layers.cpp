@@ -10,6 +10,7 @@
 
 #include "analysis/loss_note.hpp"
 #include "analysis/no_step.hpp"
+#include "analysis/row_origin.hpp"
 #include "analysis/row_table.hpp"
 #include "answers/reading.hpp"
 #include "stats/figure.hpp"
@@ -79,6 +80,7 @@ class Layers {
     }
     void collect_layers(const std::vector<Row>& rows);
     void add_rows(const std::vector<Row>& rows);
+    void tell_apart();
     void judge(LayerRow& row);
     void note_not_compared();
     void drop_explained_layers();
@@ -98,14 +100,14 @@ void Layers::collect_layers(const std::vector<Row>& rows) {
 }
 
 void Layers::add_rows(const std::vector<Row>& rows) {
-    using Place = std::tuple<Phase, std::string, std::string, bool>;
+    using Place = std::tuple<Phase, std::string, bool, analysis::RowOrigin>;
     std::map<Place, std::size_t> places;
     bool crowded = false;
     for (const Row& row : rows) {
         if (!wanted(row)) {
             continue;
         }
-        const Place of{row.key.phase, row.key.name, row.source, row.lap};
+        const Place of{row.key.phase, row.key.name, row.lap, analysis::origin_of(row)};
         if (places.find(of) == places.end() && out_.rows.size() * index_.size() >= most_cells) {
             crowded = true;
             continue;
@@ -117,6 +119,8 @@ void Layers::add_rows(const std::vector<Row>& rows) {
             added.name = row.key.name;
             added.source = row.source;
             added.lap = row.lap;
+            added.device = row.device;
+            added.basis = row.basis;
             for (const std::uint32_t layer : out_.layers) {
                 added.cells.push_back({layer, absent(not_there)});
             }
@@ -129,6 +133,27 @@ void Layers::add_rows(const std::vector<Row>& rows) {
         out_.notes.emplace_back(
             "There are more bricks and layers than fit a table of 1,048,576 cells; the last bricks are left out.");
     }
+}
+
+void Layers::tell_apart() {
+    const auto kind = [](const LayerRow& row) {
+        return std::tuple(row.phase, row.name, row.lap);
+    };
+    const auto origin = [](const LayerRow& row) {
+        return analysis::RowOrigin{row.source, row.device, row.basis};
+    };
+    std::map<std::tuple<Phase, std::string, bool>, std::set<analysis::RowOrigin>> origins;
+    for (const LayerRow& row : out_.rows) {
+        origins[kind(row)].insert(origin(row));
+    }
+    for (LayerRow& row : out_.rows) {
+        row.apart = analysis::words_apart(origin(row), origins.at(kind(row)));
+    }
+}
+
+/// As a note names it.
+std::string noted_name(const LayerRow& row) {
+    return (row.name.empty() ? "the layer as a whole" : row.name) + (row.apart.empty() ? "" : " (" + row.apart + ")");
 }
 
 void Layers::judge(LayerRow& row) {
@@ -168,9 +193,9 @@ void Layers::judge(LayerRow& row) {
         }
     }
     if (static_cast<double>(odd.size()) > std::max(2.0, most_odd * static_cast<double>(values.size()))) {
-        out_.notes.push_back((row.name.empty() ? "the layer as a whole" : row.name) + " differs in " +
-                             std::to_string(odd.size()) + " of " + std::to_string(values.size()) + " " +
-                             phase_word(row.phase) + " layers: these are a second kind of layer, not odd ones.");
+        out_.notes.push_back(noted_name(row) + " differs in " + std::to_string(odd.size()) + " of " +
+                             std::to_string(values.size()) + " " + phase_word(row.phase) +
+                             " layers: these are a second kind of layer, not odd ones.");
         return;
     }
     out_.odd.insert(out_.odd.end(), odd.begin(), odd.end());
@@ -189,7 +214,7 @@ void Layers::note_not_compared() {
             continue;
         }
         if (found++ < most_named) {
-            names += (names.empty() ? "" : ", ") + (row.name.empty() ? "the layer as a whole" : row.name);
+            names += (names.empty() ? "" : ", ") + noted_name(row);
         }
         for (const LayerCell& cell : row.cells) {
             why = why.empty() && cell.value.reason != not_there ? cell.value.reason : why;
@@ -248,6 +273,7 @@ LayerReport Layers::build() {
     };
     std::stable_sort(out_.rows.begin(), out_.rows.end(),
                      [&](const LayerRow& a, const LayerRow& b) { return order(a) < order(b); });
+    tell_apart();
     for (LayerRow& row : out_.rows) {
         judge(row);
     }

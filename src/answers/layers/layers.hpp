@@ -34,6 +34,9 @@ struct LayerSubject {
     std::string name;
     std::string source;
     bool lap = false, parent = false;
+    bool device = false;
+    RowBasis basis = RowBasis::steps;
+    std::string apart{}; // what tells it from another row of its phase and name; empty: there is none
 };
 
 /// One brick in the layers of a phase.
@@ -85,6 +88,9 @@ void describe_subject(V& v, const LayerSubject& s) {
     v("source", s.source, "what timed it");
     v("lap", s.lap, "made of laps");
     v("parent", s.parent, "holds other bricks");
+    v("device", s.device, "timed on a queue of a device");
+    v("apart", s.apart, "what tells it from another row of its phase and name: its source, host or device, or replays",
+      !s.apart.empty());
 }
 
 template <class V>

@@ -184,6 +184,50 @@ TEST(Layers, few_layers_and_few_samples_give_no_verdict_and_say_so) {
     EXPECT_EQ(layers(Report{}).notes.size(), 1u);
 }
 
+/// Attention in 6 layers, on the host and on a queue that the same clock times; the host's is longer in layer 4.
+LayerReport host_and_queue_of_one_clock() {
+    constexpr std::uint32_t queue = 0x80000001;
+    Tape source;
+    source.track(1);
+    source.tracks_.push_back({queue, recording::TrackKind::device_queue, 0, 0, "cpu queue", "cpu_tsc", 1});
+    for (std::uint64_t step = 0; step < 30; ++step) {
+        const std::int64_t step_begin = static_cast<std::int64_t>(step) * 1000 * us;
+        source.step_begin(1, step, Phase::decode, step_begin);
+        for (std::uint16_t layer = 0; layer < 6; ++layer) {
+            const std::int64_t begin = step_begin + layer * 150 * us;
+            source.layer_begin(1, layer, begin);
+            source.scope(1, Brick::attention, begin, begin + (layer == 4 ? 120 : 40) * us);
+            source.layer_end(1, layer, begin, begin + 130 * us);
+            source.context(queue, step, layer);
+            source.scope(queue, Brick::attention, begin + 121 * us, begin + 131 * us);
+            source.context_end(queue);
+        }
+        source.step_end(1, Phase::decode, step_begin, step_begin + 990 * us);
+    }
+    ReportOptions options;
+    options.brick_layers = true;
+    return layers(report_of(source, options));
+}
+
+TEST(Layers, a_brick_of_the_host_and_of_a_queue_with_the_same_clock_is_two_rows) {
+    const LayerReport report = host_and_queue_of_one_clock();
+    ASSERT_EQ(report.rows.size(), 3u);
+    EXPECT_EQ(report.rows[0].apart, "") << "the layers themselves are of the host alone";
+    for (const LayerRow& row : {report.rows[1], report.rows[2]}) {
+        EXPECT_EQ(row.name, "attention");
+        EXPECT_EQ(row.apart, row.device ? "device" : "host");
+        EXPECT_NEAR(*row.cells[4].value.value, row.device ? 10e3 : 120e3, 1e3);
+        EXPECT_NEAR(*row.cells[1].value.value, row.device ? 10e3 : 40e3, 1e3);
+    }
+    EXPECT_NE(report.rows[1].device, report.rows[2].device);
+    ASSERT_EQ(report.odd.size(), 1u);
+    EXPECT_EQ(report.odd[0].layer, 4u);
+    EXPECT_FALSE(report.odd[0].device);
+    const std::string text = answers::render_text(report);
+    EXPECT_NE(text.find("ODD  decode layer 4 attention (host): 120"), std::string::npos) << text;
+    EXPECT_NE(text.find("\nattention (device)  "), std::string::npos) << text;
+}
+
 TEST(Layers, rows_beyond_the_limit_are_told_with_the_words_of_the_report) {
     Report report = run_of(alike);
     const std::string left_out =

@@ -11,7 +11,7 @@ namespace {
 
 using namespace page;
 
-constexpr std::size_t name_columns = 26;
+constexpr std::size_t name_columns = 26; // at least
 constexpr std::size_t value_columns = 11;
 constexpr double step = 0.125; // of the median, for each shade
 
@@ -24,7 +24,20 @@ std::string value_cell(const Figure& figure, LayerMetric metric) {
 
 std::string name_cell(const LayerSubject& row) {
     const std::string name = row.name.empty() ? "(whole layer)" : printable(row.name, name_columns - 2);
-    return name + (row.parent && !row.name.empty() ? " +" : row.lap ? " ~" : "");
+    return name +
+           (row.parent && !row.name.empty() ? " +"
+            : row.lap                       ? " ~"
+                                            : "") +
+           (row.apart.empty() ? "" : " (" + row.apart + ")");
+}
+
+/// Names that must be told apart by more words need more room.
+std::size_t columns_of_names(const LayerReport& report) {
+    std::size_t columns = name_columns;
+    for (const LayerRow& row : report.rows) {
+        columns = std::max(columns, columns_of(name_cell(row)));
+    }
+    return columns;
 }
 
 /// The numbers of the first and of every tenth layer, above the columns of the map.
@@ -45,21 +58,22 @@ std::string ruler(const LayerReport& report, std::size_t first, std::size_t last
 }
 
 void add_map(Page& page, const LayerReport& report, Phase phase, std::size_t width) {
-    const std::size_t before = name_columns + value_columns + 2;
+    const std::size_t names = columns_of_names(report);
+    const std::size_t before = names + value_columns + 2;
     const std::size_t room = std::max<std::size_t>(width > before + 1 ? width - before - 1 : 0, 20);
     const char* unit = is_time(report.metric)                   ? "median us"
                        : report.metric == LayerMetric::roofline ? "median %"
                                                                 : "median";
     for (std::size_t first = 0; first < report.layers.size(); first += room) {
         const std::size_t last = std::min(first + room, report.layers.size());
-        page.line(padded(std::string(phase_word(phase)) + ", layer", name_columns) + padded_left(unit, value_columns) +
-                      "  " + ruler(report, first, last),
+        page.line(padded(std::string(phase_word(phase)) + ", layer", names) + padded_left(unit, value_columns) + "  " +
+                      ruler(report, first, last),
                   Tone::heading);
         for (const LayerRow& row : report.rows) {
             if (row.phase != phase) {
                 continue;
             }
-            Line line{padded(name_cell(row), name_columns) +
+            Line line{padded(name_cell(row), names) +
                       padded_left(value_cell(row.median, report.metric), value_columns) + "  "};
             for (std::size_t i = first; i < last; ++i) {
                 line.push_back(shade(row.cells[i].value, row.median, step));

@@ -33,6 +33,22 @@ LayerReport sample_layers() {
     return report;
 }
 
+LayerReport layers_told_apart() {
+    LayerReport report = sample_layers();
+    report.rows[0].apart = "cpu_tsc, host";
+    report.rows[1].name = "an_expert_of_the_mixture";
+    report.rows[1].device = true;
+    report.rows[1].apart = "cuda_event, replays";
+    report.odd.clear();
+    return report;
+}
+
+TEST(LayersText, words_that_tell_rows_apart_have_room) {
+    const std::string text = render_text(layers_told_apart());
+    EXPECT_TRUE(contains(text, "\nattention (cpu_tsc, host)                          100.00  ==.= ==@====\n")) << text;
+    EXPECT_TRUE(contains(text, "\nan_expert_of_the_mixture (cuda_event, replays)        n/a  ")) << text;
+}
+
 TEST(LayersText, the_map_marks_cells_against_their_median_and_names_the_odd_one) {
     const std::string text = render_text(sample_layers());
     EXPECT_TRUE(contains(text, "attention                      100.00  ==.= ==@====\n")) << text;
@@ -71,7 +87,7 @@ TEST(LayersText, many_layers_go_on_below_and_none_is_left_out) {
 }
 
 TEST(LayersJson, output_is_valid_under_the_schema_and_documented) {
-    expect_valid<LayerReport>(PLUMB_TEST_SOURCE_DIR, {{}, sample_layers()});
+    expect_valid<LayerReport>(PLUMB_TEST_SOURCE_DIR, {{}, sample_layers(), layers_told_apart()});
 }
 
 TEST(LayersJson, figures_arrive_whole) {

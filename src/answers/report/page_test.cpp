@@ -319,6 +319,24 @@ TEST(TextReport, layers_come_in_blocks_that_fit_the_width) {
         << text;
 }
 
+TEST(TextReport, a_brick_that_several_sources_timed_has_a_column_of_layers_for_each) {
+    Report report = only_decode(crowded_report());
+    report.brick_layers.clear();
+    for (const auto& [source, device, us_per_call] :
+         {std::tuple("cpu_tsc", false, 20.0), std::tuple("cpu_tsc", true, 10.0),
+          std::tuple("cuda_event", true, 50.0)}) {
+        Row cell = brick_row(Phase::decode, "attention", 1, us_per_call, 120);
+        cell.source = source;
+        cell.device = device;
+        cell.key.layer = 0;
+        report.brick_layers.push_back(cell);
+    }
+    EXPECT_TRUE(contains(render_text(report),
+                         "\nlayer   attention (cuda_event)   attention (cpu_tsc, host)   attention (cpu_tsc, device)\n"
+                         "    0                    50.00                       20.00                         10.00\n"))
+        << render_text(report);
+}
+
 TEST(TextReport, colour_appears_only_when_asked) {
     EXPECT_FALSE(contains(render_text(crowded_report()), "\x1b"));
     const std::string colored = render_text(crowded_report(), {true, 100});
