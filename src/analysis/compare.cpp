@@ -55,25 +55,6 @@ std::vector<ComparedRun> shown(const std::vector<NamedRun>& runs) {
     return out;
 }
 
-/// What is so in several runs of a side is said once.
-void add_run_notes(const std::vector<NamedRun>& runs, Comparison& out) {
-    std::vector<std::pair<std::string, std::string>> notes; // with the runs it is of
-    for (const NamedRun& run : runs) {
-        for (const std::string& note : run.figures.notes) {
-            const auto known =
-                std::find_if(notes.begin(), notes.end(), [&note](const auto& other) { return other.first == note; });
-            if (known == notes.end()) {
-                notes.emplace_back(note, run.name);
-            } else {
-                known->second += ", " + run.name;
-            }
-        }
-    }
-    for (const auto& [note, names] : notes) {
-        out.notes.push_back(names + ": " + note);
-    }
-}
-
 /// Runs of one side all before those of the other: then a machine that slowly warms up looks like a change.
 bool one_after_the_other(const std::vector<NamedRun>& base, const std::vector<NamedRun>& changed) {
     const auto before = [](const NamedRun& a, const NamedRun& b) {
@@ -107,11 +88,33 @@ void add_notes(const std::vector<NamedRun>& base, const std::vector<NamedRun>& c
         out.notes.push_back("All runs of one side came before those of the other, so a machine that changed in between "
                             "would look like a change; record the sides by turns.");
     }
-    add_run_notes(base, out);
-    add_run_notes(changed, out);
+    for (const auto* side : {&base, &changed}) {
+        const std::vector<std::string> notes = notes_of(*side);
+        out.notes.insert(out.notes.end(), notes.begin(), notes.end());
+    }
 }
 
 } // namespace
+
+std::vector<std::string> notes_of(const std::vector<NamedRun>& runs) {
+    std::vector<std::pair<std::string, std::string>> notes; // with the runs it is of
+    for (const NamedRun& run : runs) {
+        for (const std::string& note : run.figures.notes) {
+            const auto known =
+                std::find_if(notes.begin(), notes.end(), [&note](const auto& other) { return other.first == note; });
+            if (known == notes.end()) {
+                notes.emplace_back(note, run.name);
+            } else {
+                known->second += ", " + run.name;
+            }
+        }
+    }
+    std::vector<std::string> out;
+    for (const auto& [note, names] : notes) {
+        out.push_back(names + ": " + note);
+    }
+    return out;
+}
 
 Comparison compare_runs(const std::vector<NamedRun>& base, const std::vector<NamedRun>& changed,
                         const std::vector<Gate>& gates, const CompareOptions& options) {

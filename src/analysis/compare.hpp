@@ -25,6 +25,9 @@ struct NamedRun {
 [[nodiscard]] Comparison compare_runs(const std::vector<NamedRun>& base, const std::vector<NamedRun>& changed,
                                       const std::vector<Gate>& gates, const CompareOptions& options);
 
+/// "a.plumb, b.plumb: …": what the runs have to say, each sentence once.
+[[nodiscard]] std::vector<std::string> notes_of(const std::vector<NamedRun>& runs);
+
 /// Runs that do not compare with the newest are left out, with a note.
 [[nodiscard]] History history_of_runs(std::vector<NamedRun> runs, const CompareOptions& options);
 

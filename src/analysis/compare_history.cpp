@@ -74,6 +74,8 @@ History history_of_runs(std::vector<NamedRun> runs, const CompareOptions& option
             out.notes.push_back(run.name + " is left out: it does not compare with the newest run (" + why + ").");
         }
     }
+    const std::vector<std::string> notes = notes_of(kept);
+    out.notes.insert(out.notes.end(), notes.begin(), notes.end());
     std::map<CompareId, bool> ids;
     for (const NamedRun& run : kept) {
         out.runs.push_back({run.name, run.figures.start_realtime_ns, conditions_of(run.figures)});

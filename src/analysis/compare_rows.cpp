@@ -365,7 +365,8 @@ void attribute(const std::vector<RunFigures>& base, const std::vector<RunFigures
         attribution.base_ns = mean_central(line.base);
         attribution.changed_ns = mean_central(line.changed);
         attribution.change_ns = attribution.changed_ns - attribution.base_ns;
-        if (!add_parts(lines, attribution)) {
+        attribution.adds_up = add_parts(lines, attribution);
+        if (!attribution.adds_up) {
             out.notes.push_back(
                 std::string("Some bricks of the ") + phase_word(id.phase) +
                 " steps are timed in some steps only: their means are of those steps, so the parts of a "

@@ -122,6 +122,7 @@ TEST(Compare, the_change_of_a_step_adds_up_over_bricks_and_the_unattributed_row)
         changed += part.changed_ns;
         change += part.change_ns;
     }
+    EXPECT_TRUE(attribution.adds_up);
     EXPECT_NEAR(base, attribution.base_ns, 1e-6);
     EXPECT_NEAR(changed, attribution.changed_ns, 1e-6);
     EXPECT_NEAR(change, attribution.change_ns, 1e-6);
@@ -349,6 +350,7 @@ TEST(Compare, bricks_of_other_steps_leave_nothing_unattributed) {
     }
     const Comparison comparison = compare_runs(base, changed, {}, {});
     ASSERT_EQ(comparison.attributions.size(), 1u);
+    EXPECT_FALSE(comparison.attributions[0].adds_up);
     for (const Contribution& part : comparison.attributions[0].parts) {
         EXPECT_NE(part.name, "unattributed");
     }

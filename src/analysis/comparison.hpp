@@ -68,7 +68,8 @@ struct CompareRow {
     std::string reason;         // of UNDECIDED
 };
 
-/// What one brick contributed to the change of a step. Over the rows of one phase these add up to the step's change.
+/// What one brick contributed to the change of a step. Over the rows of one phase these add up to the step's change where
+/// Attribution::adds_up.
 struct Contribution {
     std::string name; // "unattributed" last
     bool device = false;
@@ -81,6 +82,7 @@ struct Attribution {
     bool device = false;                               // made of device rows
     double base_ns = 0, changed_ns = 0, change_ns = 0; // of the step
     std::vector<Contribution> parts;                   // largest change first, then "unattributed"
+    bool adds_up = true; // false: bricks are timed in some steps only, which are not those of the step
 };
 
 struct KeyDifference {
@@ -146,7 +148,8 @@ struct HistoryRow {
 struct History {
     std::vector<ComparedRun> runs;  // by start time
     std::vector<HistoryRow> rows;   // steps first, then bricks
-    std::vector<std::string> notes; // files that could not be read, runs that do not compare with the newest
+    std::vector<std::string> notes; // files that could not be read or are copies, runs that do not compare with the
+                                    // newest, and what those that do had to say
 };
 
 } // namespace plumb

@@ -210,14 +210,21 @@ Result<History> history_of(const std::string& folder, const CompareOptions& opti
     std::vector<analysis::NamedRun> runs;
     std::vector<analysis::RunFigures> figures;
     std::vector<std::string> unreadable;
+    std::vector<std::string> copies;
+    std::map<RecordingId, std::string> known;
     for (const std::string& path : *paths) {
         Result<ReadRun> run = read_run(path);
-        if (run.ok()) {
-            figures.push_back(run->run.figures);
-            runs.push_back(std::move(run->run));
-        } else {
+        if (!run.ok()) {
             unreadable.push_back(run.error().message);
+            continue;
         }
+        const auto [at, fresh] = known.emplace(run->id, path);
+        if (!fresh) {
+            copies.push_back(path + " is left out: it is the same run as " + at->second + ".");
+            continue;
+        }
+        figures.push_back(run->run.figures);
+        runs.push_back(std::move(run->run));
     }
     if (runs.empty()) {
         return Error{ErrorCode::not_found,
@@ -230,6 +237,7 @@ Result<History> history_of(const std::string& folder, const CompareOptions& opti
         return known_fields.error();
     }
     History history = analysis::history_of_runs(std::move(runs), options);
+    history.notes.insert(history.notes.end(), copies.begin(), copies.end());
     history.notes.insert(history.notes.end(), unreadable.begin(), unreadable.end());
     return history;
 }

@@ -30,7 +30,7 @@ inline Words words_of(GateOutcome) {
                                                     const std::vector<std::string>& changed,
                                                     const std::vector<Gate>& gates, const CompareOptions& options);
 
-/// Every *.plumb in a folder whose comparability key equals that of the newest. Error: no such folder, nothing readable.
+/// Every *.plumb in a folder whose comparability key equals that of the newest, each recording once. Error: no such folder, nothing readable.
 [[nodiscard]] Result<History> history_of(const std::string& folder, const CompareOptions& options);
 
 /// What may be asked for on the command line: two recordings as they stand, or sides, or a folder.
@@ -128,7 +128,9 @@ void describe(V& v, const Attribution& a) {
     v("base_ns", a.base_ns, "of the step");
     v("new_ns", a.changed_ns, "");
     v("change_ns", a.change_ns, "");
-    v("parts", a.parts, "the largest change first; they add up to that of the step");
+    v("parts", a.parts, "the largest change first");
+    v("adds_up", a.adds_up,
+      "the parts add up to the change of the step; not where bricks are timed in some steps only");
 }
 
 template <class V>
@@ -178,7 +180,7 @@ void describe(V& v, const History& h) {
     v.type("history", "The runs of a folder over time (`plumb compare --history`).");
     v("runs", h.runs, "by start time");
     v("rows", h.rows, "by phase: the step, then bricks");
-    v("notes", h.notes, "files left out, and why");
+    v("notes", h.notes, "files left out, and why; what the runs have to say");
 }
 
 constexpr const char* schema_of(const History&) { return "plumb.history/1"; }

@@ -40,18 +40,16 @@ void add_rows(Page& page, const Comparison& comparison, Phase phase) {
         own = own || row.by_own_change;
         const Change& change = judged_change(row);
         const Figure& noise = row.base_noise;
-        table.add_row({printable(subject_text(row), name_columns),
-                       std::string(subject_word(row.subject)) + (row.per_replay ? " (replays)" : ""),
+        table.add_row({printable(subject_text(row), name_columns), kind_text(row),
                        microseconds(row.base_ns.value.value_or(0)), microseconds(row.changed_ns.value.value_or(0)),
                        percent_text(change.estimate), interval_text(change),
                        noise.value ? percent_text(noise).substr(1) : std::string(not_available),
                        word_of(row.verdict) + std::string(row.by_own_change ? " *" : "")});
     }
     page.table(std::move(table), Tone::faint);
-    const std::string of = comparison.one_step ? "ranks" : "runs";
-    page.line("base and new: medians over the " + of + "; change: ratio of their geometric means", Tone::faint);
+    page.line(means_text(comparison), Tone::faint);
     if (own) {
-        page.line("*  against the pace of the other bricks of the same runs");
+        page.line(own_change_legend);
     }
 }
 
@@ -60,7 +58,7 @@ void add_attributions(Page& page, const Comparison& comparison, Phase phase) {
         if (attribution.phase != phase) {
             continue;
         }
-        page.line("change of a step by brick, us (arithmetic means over the middle half of the steps; adds up):");
+        page.line(attribution_text(attribution));
         TextTable table({""}, {"base", "new", "change"});
         for (const Contribution& part : attribution.parts) {
             table.add_row({printable(part.name, name_columns), microseconds(part.base_ns),

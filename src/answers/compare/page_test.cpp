@@ -3,6 +3,8 @@
 #include "answers/compare/compare.hpp"
 #include "answers/compare/words.hpp"
 #include "answers/rendered_testing.hpp"
+#include "planted/tape.hpp"
+#include "recording/files_testing.hpp"
 
 namespace plumb::answers {
 namespace {
@@ -107,6 +109,17 @@ TEST(CompareText, names_its_means) {
     EXPECT_TRUE(contains(render_text(comparison), "medians over the ranks; change: ratio of their geometric means\n"));
 }
 
+TEST(CompareText, does_not_say_of_parts_that_they_add_up_where_they_do_not) {
+    Comparison comparison = sample_comparison();
+    comparison.rows[0].subject = CompareSubject::step;
+    comparison.attributions[0].adds_up = false;
+    for (const std::string& text : {render_text(comparison), AnswerOf<Comparison>(comparison).markdown()}) {
+        EXPECT_TRUE(contains(text, "over the middle half of the steps; does not add up, see the note):\n")) << text;
+        EXPECT_FALSE(contains(text, "; adds up)"));
+    }
+    EXPECT_FALSE(parsed(render_json(comparison))["attributions"][0]["adds_up"]);
+}
+
 TEST(CompareWords, an_interval_without_an_end_worth_printing_says_how_far_it_goes) {
     EXPECT_EQ(interval_text({measured(0), measured(-0.999), measured(99.5)}), "-99.90 .. +9950.00 %");
     EXPECT_EQ(interval_text({measured(0), measured(-1), measured(1.8e28)}), "-100.00 .. over +10000 %");
@@ -118,6 +131,60 @@ TEST(CompareMarkdown, is_its_own_page_and_names_no_file) {
     EXPECT_TRUE(contains(markdown, "\n- **FAILED** step.p50=+2%: undecided\n"));
     EXPECT_FALSE(contains(markdown, ".plumb"));
     EXPECT_TRUE(contains(AnswerOf<History>(sample_history()).markdown(), "| attention |"));
+}
+
+TEST(CompareMarkdown, has_the_marks_and_notes_of_the_table_without_the_names_of_files) {
+    Comparison comparison = sample_comparison();
+    comparison.base[0].name = "b.plumb";
+    comparison.base[1].name = "b.plumb, c.plumb";
+    comparison.changed[0].name = "n.plumb";
+    CompareRow step = comparison.rows[0];
+    step.subject = CompareSubject::step;
+    CompareRow brick = comparison.rows[0];
+    brick.verdict = Verdict::slow;
+    brick.per_replay = brick.by_own_change = true;
+    comparison.rows.insert(comparison.rows.begin(), {step, brick});
+    comparison.notes = {"b.plumb, c.plumb, b.plumb: 7 records were lost", "n.plumb: n.plumb.rings: another",
+                        "of all runs: this"};
+    const std::string markdown = AnswerOf<Comparison>(comparison).markdown();
+    EXPECT_TRUE(contains(markdown, "| attention | brick (replays) |")) << markdown;
+    EXPECT_TRUE(contains(markdown, "| **SLOW** \\* |\n")) << markdown;
+    EXPECT_TRUE(contains(markdown, "\n\\*  against the pace of the other bricks of the same runs\n")) << markdown;
+    EXPECT_TRUE(contains(markdown, "medians over the runs; change: ratio of their geometric means\n")) << markdown;
+    EXPECT_TRUE(contains(markdown, "\n- note: base run 2, base run 1: 7 records were lost\n"
+                                   "- note: new run 1: its file.rings: another\n"
+                                   "- note: of all runs: this\n"))
+        << markdown;
+    EXPECT_FALSE(contains(markdown, ".plumb")) << markdown;
+}
+
+TEST(CompareHistory, counts_a_recording_once_and_says_what_its_runs_lost) {
+    const recording::testing::TemporaryFolder folder;
+    const auto save = [&folder](const std::string& name, std::uint64_t id, std::uint64_t lost) {
+        planted::Tape tape;
+        tape.track(1);
+        tape.metadata_.recording_id[0] = id;
+        if (lost != 0) {
+            tape.counters_.drops = {{"ring full", lost}};
+        }
+        for (std::uint64_t step = 0; step < 30; ++step) {
+            const std::int64_t t = static_cast<std::int64_t>(step) * planted::ms;
+            tape.step_begin(1, step, Phase::decode, t);
+            tape.scope(1, Brick::attention, t, t + 500 * planted::us);
+            tape.step_end(1, Phase::decode, t, t + planted::ms);
+        }
+        EXPECT_TRUE(tape.save(folder.file(name)).ok());
+    };
+    save("a.plumb", 1, 0);
+    save("b.plumb", 2, 7);
+    save("copy of b.plumb", 2, 7);
+    const Result<History> history = history_of(folder.path(), {});
+    ASSERT_TRUE(history.ok());
+    EXPECT_EQ(history->runs.size(), 2u);
+    ASSERT_EQ(history->notes.size(), 2u);
+    EXPECT_TRUE(contains(history->notes[0], "b.plumb: 7 records were lost")) << history->notes[0];
+    EXPECT_TRUE(contains(history->notes[1], "copy of b.plumb is left out: it is the same run as "))
+        << history->notes[1];
 }
 
 TEST(CompareSides, what_is_neither_two_runs_nor_two_sides_nor_a_folder_is_refused) {

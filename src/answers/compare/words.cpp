@@ -71,6 +71,20 @@ std::string microseconds(double ns) {
 
 std::string signed_microseconds(double ns) { return (ns < 0 ? "" : "+") + microseconds(ns); }
 
+std::string kind_text(const CompareRow& row) {
+    return std::string(subject_word(row.subject)) + (row.per_replay ? " (replays)" : "");
+}
+
+std::string means_text(const Comparison& comparison) {
+    return std::string("base and new: medians over the ") + (comparison.one_step ? "ranks" : "runs") +
+           "; change: ratio of their geometric means";
+}
+
+std::string attribution_text(const Attribution& attribution) {
+    return std::string("change of a step by brick, us (arithmetic means over the middle half of the steps; ") +
+           (attribution.adds_up ? "adds up):" : "does not add up, see the note):");
+}
+
 std::string runs_text(const Comparison& comparison) {
     if (comparison.one_step) {
         const std::string ranks = std::to_string(comparison.base.size());

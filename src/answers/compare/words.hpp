@@ -22,6 +22,14 @@ namespace plumb {
 [[nodiscard]] std::string microseconds(double ns);
 /// With a sign.
 [[nodiscard]] std::string signed_microseconds(double ns);
+/// "brick (replays)"
+[[nodiscard]] std::string kind_text(const CompareRow& row);
+/// What the numbers of a table of rows are.
+[[nodiscard]] std::string means_text(const Comparison& comparison);
+/// Beneath a table in which a verdict is marked.
+inline constexpr const char* own_change_legend = "*  against the pace of the other bricks of the same runs";
+/// Above the parts of a step's change.
+[[nodiscard]] std::string attribution_text(const Attribution& attribution);
 /// "5 runs against 5"; of ranks of one step that nothing is said of the builds.
 [[nodiscard]] std::string runs_text(const Comparison& comparison);
 
