@@ -47,7 +47,7 @@ std::uint64_t dropped(const Report& report) {
     return all - std::min(all, report.unresolved);
 }
 
-/// What was found holds for what is there; of what is missing nobody knows.
+/// What was found holds for what is there alone.
 void judge_without_the_missing(CheckRow& row, const Checked& run) {
     if (run.records_missing) {
         unknown(row, row.finding + "; but records are missing, so this cannot be judged");
