@@ -21,6 +21,10 @@ class PhaseStatistics {
     /// So many did that the periods are no measure of the phase.
     [[nodiscard]] bool crossed() const noexcept { return crossed_ * 20 > steps_; }
     [[nodiscard]] std::string crossed_words() const;
+    /// A step that ran at the same time, on the host, as the one of its phase that ended before.
+    void add_overlapped(const resolve::ResolvedStep& step) { overlapped_ += step.warmup || step.left_out ? 0 : 1; }
+    /// How many, where so many did that a period is no length of a step; else 0.
+    [[nodiscard]] std::uint64_t overlapped() const noexcept { return overlapped_ * 20 > steps_ ? overlapped_ : 0; }
     /// The device queues' busy time in the period of a step in which they were timed.
     void add_device(const WallSums& device);
 
@@ -39,7 +43,7 @@ class PhaseStatistics {
 
     std::uint64_t steps_ = 0, warmup_steps_ = 0, sampled_steps_ = 0;
     std::uint64_t timed_steps_ = 0, device_steps_ = 0;
-    std::uint64_t steps_without_tokens_ = 0, crossed_ = 0;
+    std::uint64_t steps_without_tokens_ = 0, crossed_ = 0, overlapped_ = 0;
     std::uint64_t prefill_tokens_ = 0, decode_tokens_ = 0, sequences_ = 0;
     std::uint64_t stamped_steps_ = 0, kernels_ns_ = 0, kernel_stretch_ns_ = 0;
     stats::DurationStatistics periods_, spans_;

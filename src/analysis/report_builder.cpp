@@ -61,8 +61,14 @@ void ReportReader::steps_known(const resolve::StepTable& steps, const resolve::T
                 return;
             }
             const resolve::ResolvedStep& before = (*steps_)[step - 1];
-            if (before.phase != settled.phase && settled.begin_ns < before.host_end_ns) {
-                phases_[static_cast<std::size_t>(settled.phase)].add_crossed(settled);
+            if (settled.begin_ns >= before.host_end_ns) {
+                return;
+            }
+            PhaseStatistics& statistics = phases_[static_cast<std::size_t>(settled.phase)];
+            if (before.phase == settled.phase) {
+                statistics.add_overlapped(settled);
+            } else {
+                statistics.add_crossed(settled);
                 phases_[static_cast<std::size_t>(before.phase)].add_crossed(before);
             }
         },
@@ -300,6 +306,12 @@ void ReportReader::add_notes(Report& report, const RowTable& rows, const resolve
             add(std::string(phase_word(phase)) + ": " + statistics.crossed_words() +
                 ". A period ends where a step of any phase ends, so times per step and token and % wall of this phase are of "
                 "parts of its steps.");
+        }
+        if (const std::uint64_t overlapped = statistics.overlapped(); overlapped != 0) {
+            add(std::string(phase_word(phase)) + ": " + std::to_string(overlapped) + " of " +
+                std::to_string(statistics.steps()) +
+                " steps ran at the same time as the one that ended before. A period ends where any step ends, so "
+                "percentiles of it are no lengths of steps; tok/s and sums are of all steps together.");
         }
     }
     if (phaseless != 0) {

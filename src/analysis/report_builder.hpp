@@ -45,6 +45,11 @@ class ReportReader final : public read::Observer {
     [[nodiscard]] Report take(std::size_t number) { return std::move(made_[number]); }
     /// After it: damaged, or without room; what a limit removed is old and not missing.
     [[nodiscard]] bool records_missing() const;
+    /// Why the periods of a phase make no rate: its steps cross those of another. Empty: they do not.
+    [[nodiscard]] std::string crossed_words(Phase phase) const {
+        const PhaseStatistics& statistics = phases_[static_cast<std::size_t>(phase)];
+        return statistics.crossed() ? statistics.crossed_words() : std::string();
+    }
     /// Once steps are known.
     [[nodiscard]] const resolve::StepTable& steps() const { return *steps_; }
 

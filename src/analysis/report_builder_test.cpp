@@ -163,6 +163,25 @@ TEST(ReportBuilder, steps_that_run_at_the_same_time_as_those_of_another_phase_ha
     }
 }
 
+TEST(ReportBuilder, steps_of_one_phase_that_run_at_the_same_time_are_told) {
+    for (const bool at_once : {false, true}) {
+        Tape source;
+        source.track(1);
+        source.track(2);
+        for (std::uint64_t i = 0; i < 40; ++i) {
+            const std::int64_t t = static_cast<std::int64_t>(i) * 1'000 * us;
+            const std::int64_t middle = t + (at_once ? 100 : 500) * us;
+            source.step_begin(1, 2 * i, Phase::decode, t);
+            source.step_end(1, Phase::decode, t, t + 450 * us);
+            source.step_begin(2, 2 * i + 1, Phase::decode, middle);
+            source.step_end(2, Phase::decode, middle, middle + 400 * us);
+        }
+        EXPECT_EQ(
+            has_note(report_of(source), "decode: 40 of 80 steps ran at the same time as the one that ended before"),
+            at_once);
+    }
+}
+
 TEST(ReportBuilder, T13_loading_before_the_first_step_is_in_no_phase) {
     Tape source;
     source.track(1);

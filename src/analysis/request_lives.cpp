@@ -59,6 +59,15 @@ RequestLives::Open* RequestLives::open(const RequestEvent& event) {
     made.life.begin_ns = made.life.end_ns = made.since_ns = made.idle_ns = made.seen_ns = event.time_ns;
     made.life.arrived = event.mark == RequestMark::queue;
     made.phase = static_cast<RequestPhase>(event.mark);
+    if (const auto early = early_.find(event.id); early != early_.end()) {
+        const std::optional<std::int64_t> end_ns = step_end_ ? step_end_(early->second) : event.time_ns;
+        if (end_ns && *end_ns >= event.time_ns) {
+            join(made, early->second, end_ns);
+        } else {
+            ++counts_.steps_without_begin;
+        }
+        early_.erase(early);
+    }
     return &made;
 }
 
@@ -146,29 +155,38 @@ void RequestLives::mark(const RequestEvent& event) {
 void RequestLives::in_step(const RequestEvent& event) {
     const auto known = open_.find(event.id);
     if (known == open_.end()) {
-        counts_.steps_without_begin += forgotten(event.id) ? 0 : 1;
+        if (!forgotten(event.id)) { // perhaps it begins within the step
+            const bool follows = early_.size() < most_open || early_.find(event.id) != early_.end();
+            const bool fresh = follows && early_.insert_or_assign(event.id, event.step).second;
+            counts_.steps_without_begin += fresh ? 0 : 1;
+        }
         return;
     }
     Open& request = known->second;
-    RequestLife& life = request.life;
-    const bool wanted = !step_wanted_ || step_wanted_(event.step);
-    life.step_count += wanted ? 1 : 0;
-    if (wanted && life.steps.size() < keep_.steps) {
-        life.steps.push_back(event.step);
-    }
     request.seen_ns = event.time_ns;
     const std::optional<std::int64_t> end_ns = step_end_ ? step_end_(event.step) : std::nullopt;
-    if (!end_ns) {
-        return;
+    if (end_ns) {
+        idle_until(request, event.time_ns);
     }
-    idle_until(request, event.time_ns);
-    request.idle_ns = std::max(request.idle_ns, *end_ns);
+    join(request, event.step, end_ns);
+}
+
+void RequestLives::join(Open& request, std::uint64_t step, const std::optional<std::int64_t>& end_ns) const {
+    RequestLife& life = request.life;
+    const bool wanted = !step_wanted_ || step_wanted_(step);
+    life.step_count += wanted ? 1 : 0;
+    if (wanted && life.steps.size() < keep_.steps) {
+        life.steps.push_back(step);
+    }
+    request.idle_ns = std::max(request.idle_ns, end_ns.value_or(request.idle_ns));
 }
 
 void RequestLives::finish() {
     while (!marks_.empty()) {
         take_earliest();
     }
+    counts_.steps_without_begin += early_.size();
+    early_.clear();
     std::vector<Open*> left;
     left.reserve(open_.size());
     for (auto& [id, request] : open_) {

@@ -102,6 +102,8 @@ class RequestLives {
     void take_earliest();
     void mark(const resolve::RequestEvent& event);
     void in_step(const resolve::RequestEvent& event);
+    /// In the batch of a step, which ended then.
+    void join(Open& request, std::uint64_t step, const std::optional<std::int64_t>& end_ns) const;
     Open* open(const resolve::RequestEvent& event);
     [[nodiscard]] bool forgotten(std::uint64_t id) const;
     void leave_phase(Open& request, std::int64_t now_ns) const;
@@ -117,8 +119,9 @@ class RequestLives {
     std::vector<Mark> marks_; // a heap, the earliest first
     std::uint64_t order_ = 0;
     std::int64_t now_ns_;
-    std::map<std::uint64_t, Open> open_; // no hash that a recording could aim at
-    std::set<std::uint64_t> forgotten_;  // that began while most_open were, and have not ended
+    std::map<std::uint64_t, Open> open_;           // no hash that a recording could aim at
+    std::map<std::uint64_t, std::uint64_t> early_; // id -> the last step that had it before its first mark
+    std::set<std::uint64_t> forgotten_;            // that began while most_open were, and have not ended
     RequestCounts counts_;
 };
 

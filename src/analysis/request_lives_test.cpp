@@ -121,19 +121,31 @@ TEST(RequestLives, one_whose_steps_nobody_names_waits_in_the_queue_alone) {
 }
 
 TEST(RequestLives, an_id_may_come_again_and_ends_that_end_nothing_are_counted) {
-    const Told told =
-        told_of({end(9, 5, 1), mark(7, RequestMark::queue, 10), end(7, 20, 0), end(7, 21, 0), in_step(7, 1, 25),
-                 mark(7, RequestMark::queue, 30), mark(7, RequestMark::prefill, 40), mark(8, RequestMark::decode, 50)});
+    const Told told = told_of({end(9, 5, 1), mark(7, RequestMark::queue, 10), end(7, 20, 0), end(7, 21, 0),
+                               in_step(7, 0, 25), mark(7, RequestMark::queue, 130), mark(7, RequestMark::prefill, 140),
+                               mark(8, RequestMark::decode, 150)});
     ASSERT_EQ(told.lives.size(), 3U);
     EXPECT_TRUE(told.lives[0].ended);
     EXPECT_EQ(told.lives[1].id, 7U);
-    EXPECT_EQ(told.lives[1].begin_ns, 30);
+    EXPECT_EQ(told.lives[1].begin_ns, 130);
     EXPECT_FALSE(told.lives[1].ended);
     EXPECT_FALSE(told.lives[1].left(RequestPhase::prefill)) << "cut in it, so how long it was is not known";
     EXPECT_FALSE(told.lives[2].arrived) << "its first mark is no arrival";
     EXPECT_EQ(told.counts.begun, 3U);
     EXPECT_EQ(told.counts.ended, 1U);
     EXPECT_EQ(told.counts.ends_without_begin, 2U);
+    EXPECT_EQ(told.counts.steps_without_begin, 1U);
+}
+
+TEST(RequestLives, one_that_begins_within_a_step_is_in_its_batch_and_waits_for_it_no_longer_than_for_the_next) {
+    // Step 1 lasts from 100 to 190, and asks for work at its begin.
+    const Told told =
+        told_of({in_step(7, 1, 100), mark(7, RequestMark::queue, 110), mark(7, RequestMark::prefill, 115),
+                 in_step(7, 2, 200), end(7, 290, 3), in_step(8, 1, 100), mark(8, RequestMark::queue, 195)});
+    ASSERT_EQ(told.lives.size(), 2U);
+    EXPECT_EQ(told.lives[0].steps, (std::vector<std::uint64_t>{1, 2}));
+    EXPECT_EQ(told.lives[0].stalled_ns, 10) << "from 190 to 200";
+    EXPECT_TRUE(told.lives[1].steps.empty()) << "it came when the step had ended";
     EXPECT_EQ(told.counts.steps_without_begin, 1U);
 }
 

@@ -170,6 +170,7 @@ WallPhase WallReader::phase_of(const WallLanes::Sums& sums, Phase phase) const {
     made.phase = phase;
     made.steps = sums.steps;
     made.tokens = sums.without_tokens == 0 ? sums.tokens : 0; // of a part of the steps they make no rate
+    made.no_rate = report_.crossed_words(phase);
     made.period_ns = static_cast<double>(sums.period);
     for (std::size_t i = 0; i < lanes_.lanes().size(); ++i) {
         made.lanes.push_back(lane_of(lanes_.lanes()[i], sums.lanes[i], phase));

@@ -592,6 +592,29 @@ TEST(Wall, recording_costs_are_a_row_made_of_measured_prices_or_absent) {
     EXPECT_NE(engine.decode().own_cost_ns.reason.find("are missing"), std::string::npos);
 }
 
+TEST(Wall, has_no_rate_where_steps_cross_those_of_another_phase) {
+    planted::Tape source;
+    source.track(1);
+    source.track(2);
+    for (std::uint64_t i = 0; i < 40; ++i) {
+        const std::int64_t t = static_cast<std::int64_t>(i) * 1'000 * us, end = t + 950 * us;
+        source.step_begin(1, 2 * i, Phase::prefill, t);
+        source.step_value(1, StepValue::prefill_tokens, 1);
+        source.step_end(1, Phase::prefill, t, end);
+        source.step_begin(2, 2 * i + 1, Phase::decode, t + 500 * us);
+        source.step_value(2, StepValue::decode_tokens, 1);
+        source.step_end(2, Phase::decode, t + 500 * us, t + 960 * us);
+    }
+    const Result<WallReport> report = build_wall(source, {});
+    ASSERT_TRUE(report.ok());
+    for (const WallPhase& phase : report->phases) {
+        EXPECT_EQ(phase.no_rate, "40 times a step ran at the same time as one of another phase, in 40 steps");
+        for (const WallGain& gain : phase.gains) {
+            EXPECT_EQ(gain.tokens_per_second.reason, phase.no_rate) << gain.what;
+        }
+    }
+}
+
 TEST(Wall, a_recording_without_steps_says_what_to_do) {
     planted::Tape source;
     source.track(1);

@@ -102,6 +102,7 @@ struct WallPhase {
     Phase phase = Phase::none;
     std::uint64_t steps = 0; // counted; a lane may have been timed in others
     std::uint64_t tokens = 0;
+    std::string no_rate; // why tokens / period is none, though there are tokens; empty: it is one
     double period_ns = 0;
     std::vector<WallLane> lanes; // the host first, then all devices together where there are several, then each
     WallBound bound = WallBound::no_device;

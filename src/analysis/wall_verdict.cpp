@@ -117,6 +117,8 @@ class Gains {
             phase_.steps == 0 ? 0 : static_cast<double>(phase_.tokens) / static_cast<double>(phase_.steps);
         if (tokens == 0) {
             gain.tokens_per_second = stats::absent(no_tokens);
+        } else if (!phase_.no_rate.empty()) {
+            gain.tokens_per_second = stats::absent(phase_.no_rate);
         } else if (gain.at_most_ns >= period_) {
             gain.tokens_per_second = stats::absent("no time would be left");
         } else {

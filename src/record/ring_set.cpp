@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -45,6 +46,16 @@ void touch(void* memory, std::size_t bytes) {
 void copy_text(char* to, std::size_t size, const std::string& text) {
     std::memset(to, 0, size);
     std::memcpy(to, text.data(), text.size() < size ? text.size() : size - 1);
+}
+
+/// In full. 0, or an errno.
+int allocate(int file, off_t from, std::size_t bytes) noexcept {
+    // Beyond its limit the system does not only refuse: it ends the process (SIGXFSZ).
+    rlimit limit{};
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < static_cast<rlim_t>(from) + bytes) {
+        return EFBIG;
+    }
+    return posix_fallocate(file, from, static_cast<off_t>(bytes));
 }
 
 } // namespace
@@ -139,7 +150,7 @@ void RingSet::create_file() {
                      std::to_string(serial.fetch_add(1)) + ".ring";
         file_ = open(file_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     }
-    const int allocated = file_ >= 0 ? posix_fallocate(file_, 0, static_cast<off_t>(file_head)) : errno;
+    const int allocated = file_ >= 0 ? allocate(file_, 0, file_head) : errno;
     void* mapping = MAP_FAILED;
     if (file_ >= 0 && allocated == 0) {
         mapping = mmap(nullptr, file_head, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
@@ -174,7 +185,7 @@ std::shared_ptr<Ring> RingSet::make_ring() {
         const std::uint32_t index = file_header_->ring_count.load(std::memory_order_relaxed);
         const auto offset = static_cast<off_t>(file_head + index * bytes);
         // Allocated in full now: a store into a hole of a full tmpfs would kill the process.
-        const int failed = posix_fallocate(file_, offset, static_cast<off_t>(bytes));
+        const int failed = allocate(file_, offset, bytes);
         void* mapping = failed != 0
                             ? MAP_FAILED
                             : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file_, offset);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rings: full, wrapped around, reused, shared out; where their memory lies.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -279,6 +280,20 @@ TEST_F(RingsInAFolder, that_is_missing_are_kept_in_memory_and_say_why) {
     EXPECT_EQ(recorder.take(), Words{"label 1=7"});
     EXPECT_EQ(recorder.rings().file_path(), "");
     EXPECT_NE(recorder.rings().reason().find("No such file"), std::string::npos) << recorder.rings().reason();
+}
+
+TEST_F(RingsInAFolder, beyond_the_largest_file_that_is_allowed_are_kept_in_memory_and_say_why) {
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+    for (const rlim_t most : {rlim_t{512}, rlim_t{detail::ring_page + base::ring_names_bytes + 512}}) { // none; no ring
+        const rlimit little{most, before.rlim_max};
+        ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
+        TestRecorder recorder(TestOptions{false, 4096, folder_, {}}); // SIGXFSZ would end the test
+        recorder.record(norm, 7);
+        ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+        EXPECT_EQ(recorder.take(), Words{"label 1=7"});
+        EXPECT_NE(recorder.rings().reason().find("File too large"), std::string::npos) << recorder.rings().reason();
+    }
 }
 
 TEST_F(RingsInAFolder, of_a_killed_run_with_this_number_are_left_alone_and_the_next_name_is_taken) {

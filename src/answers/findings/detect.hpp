@@ -41,7 +41,8 @@ class StepWatch final : public read::Observer {
     std::vector<Step> steps_;
     const resolve::StepTable* table_ = nullptr;
     std::map<std::size_t, resolve::CpuStamp> last_; // by track
-    std::size_t at_ = 0;                            // the step that the last stamp lay in
+    /// By track: its steps, and the first that the last stamp lay in or before.
+    std::map<std::uint32_t, std::pair<std::vector<std::uint32_t>, std::size_t>> by_track_;
 };
 
 /// What other answers found in one run.

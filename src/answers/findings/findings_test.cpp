@@ -96,6 +96,29 @@ TEST(Findings, a_slow_warm_up_names_the_steps_that_were_slow_and_not_the_calm_on
     EXPECT_EQ(first["claim"], "The first 2 steps lose 36.0 ms against the later ones, as long as 18.0 of those.");
 }
 
+/// Steps of 1 ms; the third one sleeps 60 ms. CPU time is read behind the end of each step, in the next one.
+TEST(Findings, a_step_that_sleeps_is_no_slow_warm_up) {
+    using planted::us;
+    for (const std::int64_t behind : {0, 20}) {
+        planted::Tape tape;
+        tape.track(1);
+        std::int64_t now = 0, cpu = 0;
+        for (std::uint64_t i = 0; i < 60; ++i) {
+            const std::int64_t sleep = i == 2 ? 60'000 * us : 0, end = now + 1'000 * us + sleep;
+            tape.step_begin(1, i, Phase::decode, now);
+            tape.step_end(1, Phase::decode, now, end);
+            cpu += 1'000 * us;
+            tape.cpu_time(1, end + behind, cpu);
+            now = end;
+        }
+        const json found = answers::said_of(findings_answer(), tape).document["runs"][0]["findings"];
+        for (const json& one : found) {
+            EXPECT_NE(one["kind"], "slow_warm_up") << one["claim"];
+        }
+        EXPECT_FALSE(found.empty()) << "it is told as time off the CPU";
+    }
+}
+
 /// The same stall in a run of few steps is less sure.
 TEST(Findings, few_steps_make_a_finding_less_sure) {
     const auto stalled = [](int steps) {

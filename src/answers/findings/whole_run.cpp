@@ -126,10 +126,10 @@ void find_graph_waste(FoundInPhase& found) {
 
 void find_slow_warm_up(FoundInPhase& found) {
     constexpr std::size_t least_steps = 16;
-    constexpr double slower = 1.03;          // than the median of the later steps, or than 95 % of them
-    constexpr std::size_t calm = 3;          // steps in a row that are not, and it is over
-    constexpr double least_steps_lost = 1.5; // as many later steps must it cost in all
-    std::vector<double> periods, counted;
+    constexpr double slower = 1.03;              // than the median of the later steps, or than 95 % of them
+    constexpr std::size_t calm = 3;              // steps in a row that are not, and it is over
+    constexpr double least_steps_lost = 1.5;     // as many later steps must it cost in all
+    std::vector<double> periods, counted, whole; // of the counted ones, with time off the CPU
     std::size_t set_aside = 0;
     // Without devices a stall of the host is a finding of its own; with them the host waits for them off the CPU.
     const bool no_device = found.wall.bound == WallBound::no_device;
@@ -139,6 +139,7 @@ void find_slow_warm_up(FoundInPhase& found) {
             periods.push_back(step.period_ns - (no_device ? std::min(step.off_cpu_ns, step.period_ns) : 0));
             if (step.counted) {
                 counted.push_back(periods.back());
+                whole.push_back(step.period_ns);
             }
         }
     }
@@ -183,15 +184,18 @@ void find_slow_warm_up(FoundInPhase& found) {
         return;
     }
     const auto steps = static_cast<double>(periods.size());
+    const double whole_median =
+        stats::median(std::vector<double>(whole.begin() + static_cast<std::ptrdiff_t>(whole.size() / 2), whole.end()));
     Finding finding;
     finding.kind = FindingKind::slow_warm_up;
     finding.likely_ns = lost_by_first / steps;
     finding.at_most_ns = lost_at_most / steps;
     finding.claim = (first == 1 ? "The first step loses " : "The first " + std::to_string(first) + " steps lose ") +
                     page::fixed(lost_by_first / 1e6, 1) + " ms against the later ones, as long as " +
-                    page::fixed(lost_by_first / median, 1) + " of those.";
-    finding.evidence.push_back({"plumb steps", "median of the later half", {median / 1e3, {}}, "us"});
-    finding.evidence.push_back({"plumb steps", "the slowest of the first", {slowest / 1e3, {}}, "us"});
+                    page::fixed(lost_by_first / whole_median, 1) + " of those.";
+    const std::string on_cpu = no_device ? ", without time off the CPU" : "";
+    finding.evidence.push_back({"plumb steps", "median of the later half" + on_cpu, {median / 1e3, {}}, "us"});
+    finding.evidence.push_back({"plumb steps", "the slowest of the first" + on_cpu, {slowest / 1e3, {}}, "us"});
     finding.evidence.push_back(
         {"plumb steps", "of the first, slower than the later ones", {static_cast<double>(slow_steps), {}}, "steps"});
     finding.refuted_by = "a second run in the same process, or behind a warm-up of its own, that begins as slowly";

@@ -268,7 +268,7 @@ std::string head_of(const WallPhase& phase) {
     if (phase.steps != 0) {
         head += " of " + us(phase.period_ns / static_cast<double>(phase.steps)) + " us";
     }
-    if (phase.tokens != 0 && phase.period_ns > 0) {
+    if (phase.tokens != 0 && phase.period_ns > 0 && phase.no_rate.empty()) {
         head += ", " + fixed(static_cast<double>(phase.tokens) * 1e9 / phase.period_ns, 1) + " tok/s";
     }
     return head;
