@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "import/device_parts.hpp"
 #include "import/rules/brick_name.hpp"
 #include "import/rules/kernel_place.hpp"
 
@@ -83,10 +84,11 @@ class NameLabels {
     std::vector<LabelId> ids_; // by name and kind
 };
 
-/// The operations of one step, or of no step, in the order in which they began.
+/// The operations of one step, or of no step, in the order in which they began. Where devices run side by side: those of one device.
 struct OpsOfStep {
     std::uint16_t process = 0;
     std::uint32_t step = no_step;
+    std::optional<std::uint32_t> device;                  // none: of all
     std::vector<std::uint32_t> ops;                       // in Trace::ops
     std::shared_ptr<const std::vector<std::size_t>> main; // of them, those of the main stream
     const Replay* replay = nullptr;                       // that makes up most of the step
@@ -148,6 +150,14 @@ class Labeller {
         for (const auto& [key, replays] : graphs) {
             find_in_replays(replays);
         }
+        for (const auto& [step, parts] : parted_) {
+            std::vector<std::vector<LabelledPass>> passes;
+            for (const auto& [device, of_device] : parts.passes) {
+                passes.push_back(of_device);
+            }
+            const std::vector<LabelledPass> of_step = agreed(passes, parts.spread);
+            made_.passes.insert(made_.passes.end(), of_step.begin(), of_step.end());
+        }
     }
 
     void read_modules(const ModuleLabels& modules) {
@@ -197,7 +207,13 @@ class Labeller {
         for (auto& [layer, number] : numbers) { // those of several kinds are counted as they come
             number = one_kind ? modules.layers[layer].number : number;
         }
-        number_layers(modules, ops, numbers);
+        std::map<std::uint32_t, std::vector<std::uint32_t>> by_device; // of a step that is parted
+        for (const std::uint32_t op : ops) {
+            by_device[parted_.contains(step) ? device_of(op) : 0].push_back(op);
+        }
+        for (const auto& [device, of_device] : by_device) {
+            number_layers(modules, of_device, numbers);
+        }
         const auto known = passes_found_of(step);
         for (LabelledPass& pass : known) {
             tell(pass, numbers.size(), evidence);
@@ -267,27 +283,53 @@ class Labeller {
 
     /// What belongs to no step has no layers, but bricks.
     std::vector<OpsOfStep> stretches_of_steps() {
-        std::map<std::pair<std::uint16_t, std::uint32_t>, OpsOfStep> by_step;
+        std::map<StepKey, std::vector<std::uint32_t>> by_step;
         auto last = by_step.end(); // most operations are of the step of the one before
         for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
             const std::pair key(trace_.ops[i].process, steps_.of_op[i]);
             if (last == by_step.end() || last->first != key) {
                 last = by_step.try_emplace(key).first;
             }
-            last->second.ops.push_back(i);
-        }
-        for (const Replay& replay : steps_.replays) {
-            const auto found = by_step.find({replay.process, replay.step});
-            if (replay.step != no_step && found != by_step.end() && 2 * replay.ops.size() > found->second.ops.size()) {
-                found->second.replay = &replay;
-            }
+            last->second.push_back(i);
         }
         std::vector<OpsOfStep> stretches;
-        for (auto& [key, stretch] : by_step) {
-            std::tie(stretch.process, stretch.step) = key;
-            stretches.push_back(std::move(stretch));
+        std::map<StepKey, std::size_t> first_of; // of each step, in stretches
+        for (auto& [key, ops] : by_step) {
+            first_of.emplace(key, stretches.size());
+            DeviceParts parts =
+                device_parts(trace_, std::move(ops), [this](std::uint32_t op) { return known_[labels_[op]].anchor; });
+            for (std::vector<std::uint32_t>& of_part : parts.ops) {
+                OpsOfStep& stretch = stretches.emplace_back();
+                std::tie(stretch.process, stretch.step) = key;
+                if (parts.ops.size() > 1) {
+                    stretch.device = device_of(of_part.front());
+                    parted_[key].spread = parts.spread;
+                }
+                stretch.ops = std::move(of_part);
+            }
+        }
+        for (const Replay& replay : steps_.replays) {
+            const StepKey key(replay.process, replay.step);
+            const auto found = replay.step != no_step ? first_of.find(key) : first_of.end();
+            for (std::size_t i = found == first_of.end() ? stretches.size() : found->second;
+                 i < stretches.size() && StepKey(stretches[i].process, stretches[i].step) == key; ++i) {
+                if (2 * ops_in(replay, stretches[i]) > stretches[i].ops.size()) {
+                    stretches[i].replay = &replay;
+                }
+            }
         }
         return stretches;
+    }
+
+    [[nodiscard]] std::uint32_t device_of(std::uint32_t op) const {
+        return trace_.streams[trace_.ops[op].stream].device;
+    }
+
+    [[nodiscard]] std::size_t ops_in(const Replay& replay, const OpsOfStep& stretch) const {
+        return !stretch.device ? replay.ops.size()
+                               : static_cast<std::size_t>(
+                                     std::count_if(replay.ops.begin(), replay.ops.end(),
+                                                   [&](std::uint32_t op) { return device_of(op) == *stretch.device; }));
     }
 
     /// What neighbours say.
@@ -416,7 +458,9 @@ class Labeller {
 
     void keep(const OpsOfStep& stretch, const LayerFindings& findings) {
         if (stretch.step != no_step && findings.layers != 0) {
-            LabelledPass& pass = made_.passes.emplace_back();
+            std::vector<LabelledPass>& passes =
+                stretch.device ? parted_[StepKey(stretch.process, stretch.step)].passes[*stretch.device] : made_.passes;
+            LabelledPass& pass = passes.emplace_back();
             pass.process = stretch.process;
             pass.step = stretch.step;
             pass.layers = findings.layers;
@@ -489,6 +533,12 @@ class Labeller {
 
     static constexpr std::string_view rest = "other_kernels";
 
+    using StepKey = std::pair<std::uint16_t, std::uint32_t>; // process, step
+    struct PassesOfParts {
+        std::map<std::uint32_t, std::vector<LabelledPass>> passes; // by device
+        bool spread = false;
+    };
+
     struct ReadBefore {
         std::shared_ptr<const std::vector<std::size_t>> main;
         std::vector<LabelId> pass; // as it was
@@ -501,10 +551,11 @@ class Labeller {
     const LabelOptions& options_;
     KnownLabels known_;
     NameLabels names_;
-    std::vector<LabelId> labels_;  // of each op
-    std::size_t passes_found_ = 0; // by kernels, at the front of made_.passes
-    ReadBefore neighbours_;        // the pass before
-    ReadBefore places_;            // the replay before, of the same graph
+    std::vector<LabelId> labels_;             // of each op
+    std::size_t passes_found_ = 0;            // by kernels, at the front of made_.passes
+    std::map<StepKey, PassesOfParts> parted_; // steps whose devices run side by side
+    ReadBefore neighbours_;                   // the pass before
+    ReadBefore places_;                       // the replay before, of the same graph
     std::map<std::string, std::uint32_t, std::less<>> bricks_;
     std::unordered_map<std::uint32_t, std::uint32_t> brick_of_label_;
     std::unordered_map<std::uint32_t, std::uint32_t> unknown_; // by name
