@@ -315,6 +315,7 @@ void add_device_op(const KinetoEvent& event, KinetoLane lane, std::vector<RawDev
     raw.op.kind = lane == KinetoLane::kernel   ? DeviceOpKind::kernel
                   : lane == KinetoLane::memcpy ? DeviceOpKind::memcpy
                                                : DeviceOpKind::memset;
+    raw.process = TraceBuilder::unsettled(event.process);
     raw.device = event.device.value_or(event.process);
     raw.stream = event.stream.value_or(event.thread);
     raw.name = event.name.empty() ? "unnamed" : event.name;
@@ -343,6 +344,7 @@ void add_host_op(const KinetoEvent& event, KinetoLane lane, KinetoBatch& to) {
                   : lane == KinetoLane::python             ? HostOpKind::module
                   : event.name.starts_with("ProfilerStep") ? HostOpKind::profiler_step
                                                            : HostOpKind::annotation;
+    raw.process = TraceBuilder::unsettled(event.process);
     raw.thread = event.thread;
     raw.name = event.name.empty() ? "unnamed" : event.name;
     raw.target = event.kernel;
@@ -495,6 +497,19 @@ bool is_fact(const std::string& key) {
     return key == "deviceProperties" || key == "baseTimeNanoseconds" || key == "distributedInfo";
 }
 
+/// Ranks that were merged into one file.
+void settle_processes(TraceBuilder& to) {
+    const TraceBuilder::Settled settled = to.settle_processes();
+    if (settled == TraceBuilder::Settled::one_process) {
+        return;
+    }
+    to.facts.rank.clear(); // it is that of one of them
+    if (settled == TraceBuilder::Settled::not_known) {
+        to.facts.notes.emplace_back("the file holds several processes, and which of them launched what is not known: "
+                                    "launches, and steps by annotation, are n/a; import the trace of each process");
+    }
+}
+
 } // namespace
 
 Status read_kineto(Input& input, TraceBuilder& to) {
@@ -533,6 +548,7 @@ Status read_kineto(Input& input, TraceBuilder& to) {
         return damage.error();
     }
     device_lanes.finish();
+    settle_processes(to);
     to.count(Anomaly::damaged, damage->elements);
     to.facts.cut = damage->cut;
     return {};

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -116,9 +117,22 @@ class TraceBuilder {
     void expect(std::uint64_t ops) { trace_.ops.reserve(trace_.ops.size() + ops); }
     void count(Anomaly anomaly, std::uint64_t times = 1);
     std::uint32_t intern(std::string_view name);
+
+    /// Of a format whose operations of a device do not say their process: a process until settle_processes(), with the file's own number.
+    static std::uint64_t unsettled(std::uint64_t number) { return number | unsettled_bit; }
+    /// one_process: 0, as one or none calls. several: operations of a device are of the one that must have launched them. not_known:
+    /// several call, and which of them launched what is not known; then all is of process 0, and no operation has a launch.
+    enum class Settled : std::uint8_t { one_process, several, not_known };
+    Settled settle_processes();
+
     Trace finish();
 
   private:
+    static constexpr std::uint64_t unsettled_bit = std::uint64_t{1} << 63;
+    static bool is_unsettled(std::uint64_t process) { return (process & unsettled_bit) != 0; }
+    static std::uint64_t settled(std::uint64_t process) { return process & ~unsettled_bit; }
+    void move_processes(const std::function<std::uint64_t(std::uint64_t)>& to,
+                        const std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t>& launched_by);
     std::uint32_t stream(std::uint64_t device, std::uint64_t stream, std::uint64_t process, std::uint64_t numbering);
     std::uint32_t thread(std::uint64_t thread, std::uint64_t process);
     std::uint16_t process(std::uint64_t id);
