@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/natural_order.hpp"
 #include "import/formats.hpp"
 #include "import/input.hpp"
 #include "import/labels.hpp"
@@ -25,7 +26,7 @@ struct Files {
     std::vector<bool> in_folder; // of each: it was not named itself
 };
 
-/// Files of folders in the order of their names.
+/// Files of folders in the natural order of their names.
 Result<Files> files_of(const std::vector<std::string>& paths) {
     Files files;
     for (const std::string& path : paths) {
@@ -47,7 +48,7 @@ Result<Files> files_of(const std::vector<std::string>& paths) {
         if (error || inside.empty()) {
             return Error{ErrorCode::not_found, "the folder " + path + " holds no file: name the traces themselves"};
         }
-        std::sort(inside.begin(), inside.end());
+        std::sort(inside.begin(), inside.end(), base::natural_before);
         files.paths.insert(files.paths.end(), inside.begin(), inside.end());
         files.in_folder.resize(files.paths.size(), true);
     }
@@ -211,7 +212,7 @@ Result<std::vector<ImportedRun>> import_traces(const std::vector<std::string>& p
                 return failed({ErrorCode::invalid_argument,
                                "the output " + run.recording + " is a trace itself; choose another name with -o"});
             }
-            WriteOptions to{run.recording, process, {{"trace", fs::path(file).filename().string()}}};
+            WriteOptions to{run.recording, process, {{recording::trace_key, fs::path(file).filename().string()}}};
             for (std::size_t i = 0; i < run.notes.size(); ++i) {
                 to.descriptions.emplace_back(recording::import_note_key + std::to_string(i + 1), run.notes[i]);
             }

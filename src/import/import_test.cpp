@@ -195,6 +195,22 @@ TEST(Import, several_files_and_folders_become_numbered_recordings) {
     EXPECT_EQ((*made)[1].recording, folder / "run-1.plumb");
 }
 
+TEST(Import, files_of_a_folder_are_numbered_as_a_reader_counts) {
+    const TraceFolder folder;
+    std::filesystem::create_directory(folder / "ranks");
+    for (const char* rank : {"0", "2", "10"}) {
+        save(folder / "ranks/rank" + rank + ".json", as_kineto(plan({})));
+    }
+    ImportOptions options;
+    options.out = folder / "run.plumb";
+    const auto made = import_traces({folder / "ranks"}, options);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    ASSERT_EQ(made->size(), 3U);
+    EXPECT_EQ((*made)[1].trace, folder / "ranks/rank2.json");
+    EXPECT_EQ((*made)[1].recording, folder / "run-1.plumb");
+    EXPECT_EQ((*made)[2].trace, folder / "ranks/rank10.json");
+}
+
 TEST(Import, what_is_no_trace_in_a_folder_is_skipped_with_a_sentence) {
     const TraceFolder folder;
     std::filesystem::create_directory(folder / "ranks");

@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "base/natural_order.hpp"
+
 namespace plumb::ranks {
 namespace {
 
@@ -83,10 +85,14 @@ void number_ranks(Job& job) {
         }
         return;
     }
+    std::stable_sort(job.ranks.begin(), job.ranks.end(),
+                     [](const Rank& a, const Rank& b) { return base::natural_before(a.path, b.path); });
     for (std::size_t i = 0; i < job.ranks.size(); ++i) {
         job.ranks[i].number = static_cast<std::uint32_t>(i);
     }
-    job.notes.emplace_back("No recording says which rank it is: they are numbered in the order given.");
+    job.numbered = true;
+    job.notes.emplace_back("No recording says which rank it is: they are numbered in the order of their names, r-2 "
+                           "before r-10, however they were given.");
 }
 
 void leave_out_others(Job& job) {

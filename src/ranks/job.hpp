@@ -16,6 +16,7 @@ namespace plumb::ranks {
 
 struct Rank {
     std::string path;
+    std::string trace; // the file that it was imported from; "": it was not
     std::uint32_t number = 0;
     recording::Metadata metadata;
     std::vector<recording::ClockPair> clock_pairs; // of the host's clock: the first and the last one
@@ -35,10 +36,11 @@ struct Rank {
 struct Job {
     std::vector<Rank> ranks; // by number
     std::uint64_t world = 0; // how many there should be; 0: no recording says it
+    bool numbered = false;   // no recording says its rank: they have numbers by their names
     std::vector<std::string> notes;
 };
 
-/// Numbers as the recordings say them; where none says any, in the order given. Who is of another job is left out, with a note.
+/// Numbers as the recordings say them; where none says any, in the natural order of their paths. Who is of another job is left out, with a note.
 /// Error invalid_argument: two recordings of one rank, or fewer than two ranks.
 [[nodiscard]] Result<Job> assemble(std::vector<Rank> ranks);
 

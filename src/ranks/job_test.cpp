@@ -39,6 +39,22 @@ TEST(Job, ranks_stand_by_number_and_missing_ones_are_named) {
     EXPECT_EQ(job->notes[0].substr(0, 61), "Of 8 ranks no recording was given of rank 2 to 5, 7: who wait");
 }
 
+TEST(Job, without_ranks_they_are_numbered_by_their_names_as_a_reader_counts) {
+    std::vector<Rank> ranks;
+    for (const char* number : {"0", "1", "10", "11", "2", "3", "4", "5", "6", "7", "8", "9"}) { // as a shell has them
+        ranks.push_back(rank_of("r-" + std::string(number) + ".plumb", ""));
+    }
+    const Result<Job> job = assemble(std::move(ranks));
+    ASSERT_TRUE(job.ok());
+    EXPECT_TRUE(job->numbered);
+    for (std::uint32_t i = 0; i < 12; ++i) {
+        EXPECT_EQ(job->ranks[i].number, i);
+        EXPECT_EQ(job->ranks[i].path, "r-" + std::to_string(i) + ".plumb");
+    }
+    EXPECT_NE(all_of(job->notes).find("in the order of their names"), std::string::npos) << all_of(job->notes);
+    EXPECT_FALSE(assemble({rank_of("r-10", "0"), rank_of("r-2", "1")})->numbered);
+}
+
 Rank open_between(const std::string& path, const std::string& number, std::int64_t begin, std::int64_t end) {
     Rank rank = rank_of(path, number, 3);
     rank.metadata.boot_id = "one";
@@ -103,13 +119,18 @@ TEST(Job, a_rank_of_another_job_is_named_and_left_out) {
 }
 
 TEST(Job, where_nobody_says_a_rank_the_order_given_counts) {
+    // Of one name; others stand by their names.
     std::vector<Rank> ranks;
-    ranks.push_back(rank_of("b", ""));
-    ranks.push_back(rank_of("a", ""));
+    for (const char* path : {"b", "a", "a"}) {
+        ranks.push_back(rank_of(path, ""));
+        ranks.back().metadata.pid = static_cast<std::uint32_t>(ranks.size());
+    }
     const Result<Job> job = assemble(std::move(ranks));
     ASSERT_TRUE(job.ok());
-    EXPECT_EQ(job->ranks[1].path, "a");
+    EXPECT_EQ(job->ranks[0].metadata.pid, 2U);
+    EXPECT_EQ(job->ranks[1].metadata.pid, 3U);
     EXPECT_EQ(job->ranks[1].number, 1U);
+    EXPECT_EQ(job->ranks[2].path, "b");
     EXPECT_EQ(job->notes.size(), 1U);
 }
 

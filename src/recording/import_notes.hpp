@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `plumb import` says of a trace are descriptions with keys of their own: "import 1", "import 2", … are sentences, "known by
-// rms_norm" says by what that brick is known: who writes and who shows them meet here.
+// rms_norm" says by what that brick is known, "trace" names the file that it was made of: who writes and who shows them meet here.
 #pragma once
 
 #include <string>
@@ -8,6 +8,7 @@
 
 namespace plumb::recording {
 
+inline const std::string trace_key = "trace";
 inline const std::string import_note_key = "import ";
 inline const std::string known_by_key = "known by ";
 

@@ -9,6 +9,7 @@
 #include "answers/audit/clock_fit.hpp"
 #include "answers/audit/device_side.hpp"
 #include "answers/audit/tally.hpp"
+#include "recording/import_notes.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb {
@@ -185,7 +186,7 @@ void say_tick(const DeviceSide& trace, AuditReport& report) {
 /// The file that it was made of.
 std::string trace_name(const recording::RunFacts& facts) {
     for (const auto& [key, text] : facts.descriptions) {
-        if (key == "trace") {
+        if (key == recording::trace_key) {
             return text;
         }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clocks, who is late, collectives with their verdicts, a heat map of waiting by rank and layer.
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -19,7 +20,8 @@ constexpr double us = 1e3;
 constexpr double ms = 1e6;
 constexpr std::size_t most_rows = 64; // ranks in a table
 constexpr std::size_t most_layers = 200;
-constexpr double heat_step = 0.25; // of the median, for each shade
+constexpr std::size_t most_name = 40; // of a file
+constexpr double heat_step = 0.25;    // of the median, for each shade
 
 std::string range(double least, double most, double unit, int decimals) {
     const std::string low = fixed(least / unit, decimals);
@@ -56,18 +58,59 @@ std::string head_of(const RanksReport& report) {
     return text;
 }
 
+/// Of ranks that only have a number by their names, what each recording is called: "r-2.plumb of rank2.json". Empty where they say
+/// their ranks themselves.
+std::vector<std::string> names_of(const RanksReport& report) {
+    std::vector<std::string> names;
+    std::set<std::string> seen;
+    bool alike = false; // in several folders
+    for (const RankRow& row : report.ranks) {
+        alike = !seen.insert(std::filesystem::path(row.file).filename().string()).second || alike;
+    }
+    for (const RankRow& row : report.ranks) {
+        if (report.numbered) {
+            const std::filesystem::path path(row.file);
+            names.push_back(printable(alike ? path.string() : path.filename().string(), most_name) +
+                            (row.trace.empty() ? "" : " of " + printable(row.trace, most_name)));
+        }
+    }
+    return names;
+}
+
 void add_ranks(Page& page, const RanksReport& report) {
-    TextTable table({"rank", "host", "clock"}, {"offset us", "± us", "drift ppm", "collectives", "last", "likely",
-                                                "at most", "alone us", "wait ms", "of ms", "busy %", "hidden %"});
+    const std::vector<std::string> names = names_of(report);
+    TextTable table({"rank"}, {});
+    if (!names.empty()) {
+        table.add_column("recording", TextTable::Align::left);
+    }
+    for (const char* heading : {"host", "clock"}) {
+        table.add_column(heading, TextTable::Align::left);
+    }
+    for (const char* heading : {"offset us", "± us", "drift ppm", "collectives", "last", "likely", "at most",
+                                "alone us", "wait ms", "of ms", "busy %", "hidden %"}) {
+        table.add_column(heading, TextTable::Align::right);
+    }
     for (std::size_t i = 0; i < report.ranks.size() && i < most_rows; ++i) {
         const RankRow& row = report.ranks[i];
-        table.add_row({std::to_string(row.rank), printable(row.host, 24), word_of(row.clock),
-                       page.figure("offset", row.offset_ns, us, 1), page.figure("offset", row.error_ns, us, 1),
-                       page.figure("offset", row.drift_ppm, 1, 2), grouped(row.collectives), grouped(row.last),
-                       grouped(row.last_likely), grouped(row.last_at_most),
-                       row.alone_ns.value ? figure_text(row.alone_ns, us, 1) : "-", range(row.wait, ms, 2),
-                       fixed(row.time_ns / ms, 2), page.figure("busy", row.busy_share, 0.01, 1),
-                       page.figure("hidden", row.hidden_share, 0.01, 1)});
+        std::vector<std::string> cells = {std::to_string(row.rank),
+                                          printable(row.host, 24),
+                                          word_of(row.clock),
+                                          page.figure("offset", row.offset_ns, us, 1),
+                                          page.figure("offset", row.error_ns, us, 1),
+                                          page.figure("offset", row.drift_ppm, 1, 2),
+                                          grouped(row.collectives),
+                                          grouped(row.last),
+                                          grouped(row.last_likely),
+                                          grouped(row.last_at_most),
+                                          row.alone_ns.value ? figure_text(row.alone_ns, us, 1) : "-",
+                                          range(row.wait, ms, 2),
+                                          fixed(row.time_ns / ms, 2),
+                                          page.figure("busy", row.busy_share, 0.01, 1),
+                                          page.figure("hidden", row.hidden_share, 0.01, 1)};
+        if (!names.empty()) {
+            cells.insert(cells.begin() + 1, names[i]);
+        }
+        table.add_row(std::move(cells));
     }
     page.table(std::move(table));
     if (report.ranks.size() > most_rows) {
@@ -78,10 +121,16 @@ void add_ranks(Page& page, const RanksReport& report) {
 
 void add_late(Page& page, const RanksReport& report) {
     std::string before; // ranks that are late themselves
+    const std::vector<std::string> names = names_of(report);
     for (const LateRank& late : report.late) {
         const bool all = late.margin_ns == 0;
+        const auto row = std::find_if(report.ranks.begin(), report.ranks.end(),
+                                      [&late](const RankRow& rank) { return rank.rank == late.rank; });
+        const std::string name = names.empty() || row == report.ranks.end()
+                                     ? ""
+                                     : " (" + names[static_cast<std::size_t>(row - report.ranks.begin())] + ")";
         std::string text =
-            "rank " + std::to_string(late.rank) + " is the last to arrive" +
+            "rank " + std::to_string(late.rank) + name + " is the last to arrive" +
             (all ? "" : ", by " + grouped(static_cast<std::uint64_t>(late.margin_ns / us)) + " us or more,") + " in " +
             grouped(late.last) + " of " + grouped(late.collectives) + " collectives" +
             (all ? "" : " where some rank may be") + (before.empty() ? "" : ", those of rank " + before + " left out") +

@@ -8,6 +8,8 @@
 
 #include "answers/answer.hpp"
 #include "answers/ranks/summary.hpp"
+#include "base/natural_order.hpp"
+#include "recording/import_notes.hpp"
 #include "recording/recorded_run.hpp"
 
 namespace plumb {
@@ -16,7 +18,7 @@ namespace {
 using namespace ranks;
 namespace fs = std::filesystem;
 
-/// Recordings that were named, and those in folders that were, in the order of their names.
+/// Recordings that were named, and those in folders that were, in the natural order of their names.
 std::vector<std::string> files_of(const std::vector<std::string>& paths) {
     std::vector<std::string> files;
     for (const std::string& path : paths) {
@@ -31,7 +33,7 @@ std::vector<std::string> files_of(const std::vector<std::string>& paths) {
                 inside.push_back(at->path().string());
             }
         }
-        std::sort(inside.begin(), inside.end());
+        std::sort(inside.begin(), inside.end(), base::natural_before);
         files.insert(files.end(), inside.begin(), inside.end());
     }
     return files;
@@ -49,6 +51,9 @@ Result<Rank> read_rank(const std::string& path) {
     Rank rank;
     rank.path = path;
     rank.metadata = run->facts->metadata;
+    for (const auto& [key, text] : run->facts->descriptions) {
+        rank.trace = key == recording::trace_key ? text : rank.trace;
+    }
     rank.losses = run->facts->notes;
     if (events->left_out != 0) {
         rank.losses.push_back(std::to_string(events->left_out) +

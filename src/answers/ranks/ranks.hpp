@@ -47,6 +47,7 @@ struct RankCell {
 struct RankRow {
     std::uint32_t rank = 0;
     std::string file, host;
+    std::string trace; // that it was imported from
     ranks::ClockSource clock = ranks::ClockSource::unknown;
     std::int64_t origin_ns = 0; // that its trace counts from, by its own clock
     std::int64_t at_ns = 0;     // the middle of its recording, by its own clock
@@ -124,6 +125,7 @@ struct TransferRow {
 
 struct RanksReport {
     std::uint64_t world = 0; // as the recordings say; 0: they do not
+    bool numbered = false;   // no recording says its rank
     std::vector<RankRow> ranks;
     std::uint64_t collectives = 0; // matched
     std::uint64_t hosts = 0;
@@ -173,6 +175,7 @@ void describe(V& v, const RankRow& r) {
     v.type("rank", "One rank: its clock, and its part in collectives.");
     v("rank", r.rank, "");
     v("file", r.file, "");
+    v("trace", r.trace, "name of the file that it was imported from", !r.trace.empty());
     v("host", r.host, "");
     v("clock", r.clock, "how its clock is known");
     v("origin_ns", r.origin_ns, "moment of its clock that its trace counts from");
@@ -275,6 +278,7 @@ template <class V>
 void describe(V& v, const RanksReport& r) {
     v.type("ranks", "Many ranks on one clock, with its error: who waited for whom (`plumb ranks`).");
     v("world", r.world, "ranks of the job, as the recordings say; 0: they do not");
+    v("numbered", r.numbered, "no recording says its rank: they are numbered in the natural order of their names");
     v("hosts", r.hosts, "");
     v("collectives", r.collectives, "matched");
     v("steps", r.steps, "of the first rank that have collectives");

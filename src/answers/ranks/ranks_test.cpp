@@ -235,6 +235,51 @@ TEST(Ranks, that_share_a_clock_are_exact) {
     EXPECT_NEAR(layer_2->wait.least_ns, layer_2->wait.most_ns, 10) << "nothing is uncertain but the nanosecond";
 }
 
+/// Twelve that do not say their rank; one of them is late.
+TEST(Ranks, that_were_only_numbered_stand_with_the_names_of_their_recordings) {
+    const TemporaryFolder folder;
+    std::vector<std::string> files;
+    for (std::uint32_t i = 0; i < 12; ++i) {
+        Tape tape = tape_of(i, 12, {}, i == 8 ? 80 * us : 0);
+        tape.metadata_.rank.clear();
+        tape.metadata_.world = 0;
+        tape.metadata_.groups.clear();
+        tape.metadata_.boot_id = "one";
+        tape.metadata_.time_namespace = 7;
+        tape.metadata_.clocks = {{0, "monotonic"}};
+        tape.descriptions_.push_back({"trace", "rank" + std::to_string(i) + ".json"});
+        files.push_back(folder.file("r-" + std::to_string(i) + ".plumb"));
+        ASSERT_TRUE(tape.save(files.back()).ok());
+    }
+    std::sort(files.begin(), files.end()); // as a shell does
+    for (const std::vector<std::string>& given : {files, {folder.path()}}) {
+        const Result<RanksReport> report = read_ranks(given, {});
+        ASSERT_TRUE(report.ok()) << report.error().message;
+        ASSERT_EQ(report->late.size(), 1U);
+        EXPECT_EQ(report->late[0].rank, 8U);
+        EXPECT_EQ(report->ranks[8].file, folder.file("r-8.plumb"));
+        EXPECT_EQ(report->ranks[8].trace, "rank8.json");
+        const std::string text = render_text(*report);
+        EXPECT_TRUE(contains(text, "LATE  rank 8 (r-8.plumb of rank8.json) is the last")) << text;
+        EXPECT_TRUE(contains(text, "10     r-10.plumb of rank10.json ")) << text;
+        answers::expect_valid<RanksReport>(PLUMB_TEST_SOURCE_DIR, {*report});
+    }
+    EXPECT_FALSE(contains(render_text(report_of({})), "recording")) << "who says its rank needs no name";
+}
+
+/// Recordings of one name in several folders are told apart by these.
+TEST(Ranks, of_one_name_in_several_folders_stand_with_their_paths) {
+    RanksReport report;
+    report.numbered = true;
+    report.ranks.resize(2);
+    report.ranks[0].file = "host0/r.plumb";
+    report.ranks[1].file = "host1/r.plumb";
+    report.ranks[1].rank = 1;
+    EXPECT_TRUE(contains(render_text(report), "host1/r.plumb"));
+    report.ranks[1].file = "host1/s.plumb";
+    EXPECT_FALSE(contains(render_text(report), "host1"));
+}
+
 TEST(Ranks, json_is_valid_whatever_is_known) {
     const TemporaryFolder folder;
     std::vector<std::string> files = save(folder, 3, 80 * us);

@@ -87,6 +87,7 @@ class Summary {
             RankRow& row = out_.ranks.emplace_back();
             row.rank = rank.number;
             row.file = rank.path;
+            row.trace = rank.trace;
             row.host = rank.metadata.host;
             row.clock = clock.source;
             row.busy_share = rank.events.busy_share;
@@ -109,6 +110,7 @@ class Summary {
                 "Devices were timed in some steps only: busy % and hidden % of their ranks are of those.");
         }
         out_.world = job_.world;
+        out_.numbered = job_.numbered;
         out_.hosts = hosts.size();
     }
 
