@@ -4,12 +4,16 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "ranks/consistency.hpp"
+#include "recording/calendar_time.hpp"
 
 namespace plumb::ranks {
 namespace {
+
+constexpr std::size_t most_ignored_named = 8;
 
 std::int64_t plus(std::int64_t moment, double correction) {
     return moment + static_cast<std::int64_t>(std::llround(correction));
@@ -162,7 +166,8 @@ class ClockAligner {
         });
     }
 
-    /// What a rank's wall clock says of the moments of its own clock less what the first rank's says of its own.
+    /// What a rank's wall clock says of the moments of its own clock less what the first rank's says of its own. Where a tool wrote no
+    /// wall clock, what its traces count from, often the boot of one machine: a guess, to be held against the band.
     [[nodiscard]] std::optional<double> wall_correction(const recording::ClockPair& pair) const {
         if (job_.ranks[0].clock_pairs.empty() || pair.realtime_ns == 0 ||
             job_.ranks[0].clock_pairs.front().realtime_ns == 0) {
@@ -172,16 +177,31 @@ class ClockAligner {
         return static_cast<double>((pair.realtime_ns - pair.monotonic_ns) - (first.realtime_ns - first.monotonic_ns));
     }
 
-    /// As two messages: one that the rank begins and the first clock ends, and one the other way round.
+    [[nodiscard]] static bool has_calendar(const Rank& rank) {
+        return std::any_of(rank.clock_pairs.begin(), rank.clock_pairs.end(), [](const recording::ClockPair& pair) {
+            return recording::is_calendar_time(pair.realtime_ns);
+        });
+    }
+
+    /// As two messages: one that the rank begins and the first clock ends, and one the other way round. An offset is one of wall clocks:
+    /// without these it says nothing.
     void add_given() {
+        const bool first = !job_.ranks[0].clock_pairs.empty() &&
+                           recording::is_calendar_time(job_.ranks[0].clock_pairs.front().realtime_ns);
+        std::set<std::uint32_t> ignored;
         for (const GivenOffset& one : given_) {
             for (std::uint32_t r = 1; r < job_.ranks.size(); ++r) {
                 const RankClock& clock = out_.clocks[r];
                 if ((one.rank && *one.rank != job_.ranks[r].number) || clock.domain == 0) {
                     continue;
                 }
+                if (!first || !has_calendar(job_.ranks[r])) {
+                    ignored.insert(job_.ranks[r].number);
+                    continue;
+                }
                 for (const recording::ClockPair& pair : job_.ranks[r].clock_pairs) {
-                    if (const auto said = wall_correction(pair)) {
+                    const auto said = wall_correction(pair);
+                    if (said && recording::is_calendar_time(pair.realtime_ns)) {
                         const std::int64_t at = clock.in_domain(pair.monotonic_ns);
                         const double middle = *said - one.ahead_ns - static_cast<double>(at - pair.monotonic_ns);
                         add_bound(clock.domain, at, 0,
@@ -192,6 +212,22 @@ class ClockAligner {
                 }
             }
         }
+        note_ignored({ignored.begin(), ignored.end()}, first);
+    }
+
+    void note_ignored(std::vector<std::uint32_t> ranks, bool first) {
+        if (ranks.empty()) {
+            return;
+        }
+        const std::size_t more = ranks.size() - std::min(ranks.size(), most_ignored_named);
+        ranks.resize(ranks.size() - more);
+        const bool one = ranks.size() == 1;
+        out_.notes.push_back("--offset of " + listed(ranks) + (more != 0 ? " and others" : "") + " is ignored: " +
+                             (!first ? "it is counted from the wall clock of rank " +
+                                           std::to_string(job_.ranks[0].number) + ", whose recording says"
+                              : one ? "its recording says"
+                                    : "their recordings say") +
+                             " no time of day.");
     }
 
     void add_bound(std::uint32_t from, std::int64_t begin, std::uint32_t to, std::int64_t end) {

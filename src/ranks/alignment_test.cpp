@@ -254,8 +254,8 @@ TEST(RankAlignment, a_given_offset_bounds_a_clock_that_nothing_else_does) {
         for (const double truth : {1e6, 4e8}) {
             const auto own =
                 static_cast<std::int64_t>(std::llround(truth * (1 + planted.drift[r]) + planted.offset[r]));
-            const double wall = 1e15 + truth * (1 + planted.drift[0]) + planted.offset[0] + (r == 1 ? 3000 : 0);
-            rank.clock_pairs.push_back({0, 0, own, static_cast<std::int64_t>(std::llround(wall)), 0});
+            const double wall = truth * (1 + planted.drift[0]) + planted.offset[0] + (r == 1 ? 3000 : 0);
+            rank.clock_pairs.push_back({0, 0, own, 1'750'000'000'000'000'000 + std::llround(wall), 0});
         }
     }
     Joints joints = match(planted.job);
@@ -268,6 +268,37 @@ TEST(RankAlignment, a_given_offset_bounds_a_clock_that_nothing_else_does) {
     EXPECT_GE(found.clocks[1].in_job(moment).most, truth - 2);
     EXPECT_LE(found.clocks[1].in_job(moment).width(), 1300);
     EXPECT_EQ(found.clocks[3].source, ClockSource::unknown);
+}
+
+/// What their traces count from is a second apart, and no wall clock's: boot, say.
+TEST(RankAlignment, a_given_offset_of_what_has_no_time_of_day_is_ignored_with_a_note) {
+    Planted planted = plant({});
+    constexpr std::int64_t day = 1'750'000'000'000'000'000;
+    std::int64_t zero = 0;
+    for (Rank& rank : planted.job.ranks) {
+        zero += 1'000'000'000;
+        rank.clock_pairs = {{0, 0, rank.events.first_ns, rank.events.first_ns + zero, 0},
+                            {0, 0, rank.events.last_ns, rank.events.last_ns + zero, 0}};
+    }
+    const auto align_now = [&planted](const GivenOffset& given) {
+        Joints joints = match(planted.job);
+        return align(planted.job, joints, {given});
+    };
+    const RankAlignment without = align_now({9999U, 0, 0});
+    EXPECT_TRUE(without.notes.empty());
+    const RankAlignment ignored = align_now({{}, 0, 10'000});
+    EXPECT_TRUE(ignored.contradictions.empty()) << ignored.contradictions[0];
+    ASSERT_EQ(ignored.notes.size(), 1U);
+    EXPECT_EQ(ignored.notes[0],
+              "--offset of ranks 1, 2, 3, 4, 5, 6 and 7 is ignored: it is counted from the wall clock "
+              "of rank 0, whose recording says no time of day.");
+    const std::int64_t moment = planted.job.ranks[5].events.last_ns;
+    EXPECT_EQ(ignored.clocks[5].in_job(moment).least, without.clocks[5].in_job(moment).least);
+    planted.job.ranks[0].clock_pairs[0].realtime_ns += day;
+    planted.job.ranks[0].clock_pairs[1].realtime_ns += day;
+    EXPECT_EQ(align_now({3U, 0, 10'000}).notes.at(0),
+              "--offset of rank 3 is ignored: its recording says no time of day.");
+    EXPECT_TRUE(align_now({{}, 0, 10'000}).contradictions.empty());
 }
 
 TEST(RankAlignment, stages_that_only_hand_on_are_bounded_through_their_neighbours) {

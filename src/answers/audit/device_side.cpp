@@ -7,13 +7,13 @@
 
 #include "plumb/backend.hpp"
 #include "read/read.hpp"
+#include "recording/calendar_time.hpp"
 
 namespace plumb::audit {
 namespace {
 
 using resolve::SampleKind;
 
-constexpr std::int64_t calendar_ns = 1'000'000'000'000'000'000; // 2001: a time before it counts from another zero
 constexpr std::int64_t steady_ns = 100'000'000; // within which the calendar's clock keeps up with the host's
 
 class DeviceObserver final : public read::Observer {
@@ -74,7 +74,7 @@ class DeviceObserver final : public read::Observer {
 std::optional<std::int64_t> realtime_of(const recording::RunFacts& facts) {
     std::vector<std::int64_t> offsets;
     for (const recording::ClockPair& pair : facts.clock_pairs) {
-        if (pair.clock == 0 && pair.realtime_ns > calendar_ns) {
+        if (pair.clock == 0 && recording::is_calendar_time(pair.realtime_ns)) {
             offsets.push_back(pair.realtime_ns - pair.monotonic_ns);
         }
     }

@@ -267,6 +267,26 @@ TEST(Ranks, that_were_only_numbered_stand_with_the_names_of_their_recordings) {
     EXPECT_FALSE(contains(render_text(report_of({})), "recording")) << "who says its rank needs no name";
 }
 
+TEST(Ranks, whose_clocks_contradict_did_meet_in_collectives) {
+    Planted planted = ranks::testing::plant({});
+    planted.job.ranks.resize(2);
+    for (ranks::RankEvent& event : planted.job.ranks[1].events.events) {
+        const std::int64_t set = event.step >= 5 ? 1'000'000 : 0;
+        event.begin += set;
+        event.end += set;
+    }
+    const auto text_of = [&planted] {
+        ranks::Joints joints = ranks::match(planted.job);
+        const ranks::RankAlignment alignment = ranks::align(planted.job, joints);
+        return render_text(ranks::summary_of(planted.job, joints, alignment));
+    };
+    const std::string text = text_of();
+    EXPECT_TRUE(contains(text, "CLOCKS CONTRADICT")) << text;
+    EXPECT_FALSE(contains(text, "No collective was found")) << text;
+    planted.job.ranks[1].events.events.clear();
+    EXPECT_TRUE(contains(text_of(), "No collective was found on two ranks"));
+}
+
 /// Recordings of one name in several folders are told apart by these.
 TEST(Ranks, of_one_name_in_several_folders_stand_with_their_paths) {
     RanksReport report;

@@ -400,7 +400,7 @@ class Summary {
                                  " is not known: collectives that they are part of are not judged. Record collectives "
                                  "of all ranks, or give --offset.");
         }
-        if (out_.collectives == 0) {
+        if (joints_.joints.empty()) {
             out_.notes.emplace_back("No collective was found on two ranks: put PLUMB_BRICK(prof, queue, "
                                     "plumb::Brick::all_reduce) and the like around each.");
         }
