@@ -589,6 +589,96 @@ TEST(ImportAnomalies, operations_without_launch_lie_outside_of_steps) {
     EXPECT_EQ(note_with(made.run, "no step"), "5 operations belong to no step");
 }
 
+/// As a tool that was told to trace the calls of copies alone.
+TEST(ImportAnomalies, one_copy_with_its_call_throws_no_kernel_out_of_its_step) {
+    for (const std::string format : {"kineto", "nsys", "rpd", "rocprofv3"}) {
+        for (const bool graph : {false, true}) {
+            PlannedRun run;
+            run.graph = graph && format != "rpd"; // where a launch is a row of its own
+            PlannedTrace planned = plan(run);
+            planned.calls.clear();
+            PlannedOp copy = planned.ops.back();
+            copy.kind = DeviceOpKind::memcpy;
+            copy.name = "Memcpy HtoD";
+            copy.stream += 1;
+            copy.start = planned.ops.back().end + 1000;
+            copy.end = copy.start + 1000;
+            copy.correlation = 9999;
+            planned.ops.push_back(copy);
+            planned.calls.push_back({.name = "cudaMemcpyAsync",
+                                     .start = copy.start - 900,
+                                     .end = copy.start - 500,
+                                     .correlation = copy.correlation});
+            const TraceFolder folder;
+            save_as(format, planned, folder / "trace");
+            std::uint64_t in_steps = 0;
+            for (const ImportedRun& made : import_file(folder / "trace", folder / "run.plumb")) {
+                EXPECT_EQ(note_with(made, "no step"), "") << format;
+                EXPECT_EQ(made.steps, run.graph ? 3U : 1U) << format;
+                for (const ReadBack::Op& op : read_back(made.recording).ops) {
+                    in_steps += op.step != resolve::no_step ? 1 : 0;
+                }
+            }
+            EXPECT_EQ(in_steps, planned.ops.size()) << format;
+        }
+    }
+}
+
+TEST(ImportAnomalies, an_operation_whose_call_is_lost_is_of_the_step_around_it) {
+    PlannedRun run;
+    run.graph = false;
+    run.annotated = true;
+    PlannedTrace planned = plan(run);
+    const auto last_of_step_0 =
+        std::find_if(planned.ops.begin(), planned.ops.end(), [](const PlannedOp& op) { return op.step == 1; }) - 1;
+    const std::uint64_t inside = (last_of_step_0 + 5)->correlation, between = last_of_step_0->correlation;
+    std::erase_if(planned.calls,
+                  [&](const PlannedCall& call) { return call.correlation == inside || call.correlation == between; });
+    const Imported made = import_text(as_kineto(planned));
+    EXPECT_EQ(note_with(made.run, "no launch"), "2 operations: had no launch in the trace");
+    EXPECT_EQ(note_with(made.run, "no step"), "1 operation belongs to no step");
+    ASSERT_EQ(made.read.ops.size(), planned.ops.size());
+    const auto at = static_cast<std::size_t>(last_of_step_0 - planned.ops.begin());
+    EXPECT_EQ(made.read.ops[at].step, resolve::no_step);
+    EXPECT_EQ(made.read.ops[at + 5].step, 1U);
+}
+
+/// As where a tool links those of one device alone: half of them have launches.
+TEST(ImportAnomalies, operations_of_a_stream_without_launches_are_of_the_step_around_them) {
+    PlannedRun run;
+    run.graph = false;
+    PlannedTrace planned = plan(run);
+    const std::size_t launched = planned.ops.size();
+    for (std::size_t i = 0; i < launched; ++i) {
+        PlannedOp other = planned.ops[i];
+        other.device = 1;
+        other.start += 1;
+        other.correlation = 100'000 + i;
+        planned.ops.push_back(other);
+    }
+    const Imported made = import_text(as_kineto(planned));
+    EXPECT_EQ(made.run.steps, 1U);
+    EXPECT_EQ(note_with(made.run, "no launch"), std::to_string(launched) + " operations: had no launch in the trace");
+    EXPECT_EQ(note_with(made.run, "no step"), "");
+}
+
+/// What begins before the first operation with a launch may have been launched before the trace, be it most of what there is.
+TEST(ImportAnomalies, a_step_that_was_launched_before_the_trace_may_be_most_of_it) {
+    PlannedRun run;
+    run.graph = false;
+    run.annotated = true;
+    PlannedTrace planned = plan(run);
+    const std::int64_t last = planned.ranges.back().start;
+    std::erase_if(planned.calls, [last](const PlannedCall& call) { return call.start < last; });
+    std::erase_if(planned.ranges, [last](const PlannedRange& range) { return range.start < last; });
+    const Imported made = import_text(as_kineto(planned));
+    EXPECT_EQ(made.run.steps, 1U);
+    const auto outside =
+        std::count_if(planned.ops.begin(), planned.ops.end(), [](const PlannedOp& op) { return op.step < 2; });
+    EXPECT_GT(2 * static_cast<std::size_t>(outside), planned.ops.size());
+    EXPECT_EQ(note_with(made.run, "no step"), std::to_string(outside) + " operations belong to no step");
+}
+
 TEST(ImportAnomalies, replays_without_any_host_side_are_steps_by_the_times_of_the_device) {
     PlannedTrace planned = plan({});
     planned.calls.clear();

@@ -2,6 +2,7 @@
 #include "import/steps.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <string_view>
@@ -176,10 +177,14 @@ class StepFinder {
         launched.reserve(trace_.ops.size());
         for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
             if (trace_.ops[i].process == process) {
-                (trace_.launch_of[i] != Trace::no_launch ? launched : ops).push_back(i);
+                ops.push_back(i);
+                if (trace_.launch_of[i] != Trace::no_launch) {
+                    launched.push_back(i);
+                }
             }
         }
-        host_ = !launched.empty();
+        std::vector<StepRange> ranges = options_.annotations ? annotated(process) : std::vector<StepRange>();
+        host_ = are_launches_traced(process, ops, launched, ranges);
         if (host_) { // else times on the device stand for those on the host
             ops = std::move(launched);
         }
@@ -189,7 +194,6 @@ class StepFinder {
         if (!std::is_sorted(ops.begin(), ops.end(), earlier)) {
             std::stable_sort(ops.begin(), ops.end(), earlier);
         }
-        std::vector<StepRange> ranges = options_.annotations ? annotated(process) : std::vector<StepRange>();
         eager_attention_ = has_eager_attention(process);
         leave_cut(process, ops, ranges);
         const auto usable = [this, process](const Replay& replay) {
@@ -205,12 +209,45 @@ class StepFinder {
         } else if (!ops.empty()) {
             all_of(ops, process);
         }
+        if (host_) {
+            place_without_launch(process);
+        }
         // Replays whose launch lies before the begin of the trace.
         made_.partial += static_cast<std::uint64_t>(
             std::count_if(made_.replays.begin(), made_.replays.end(), [&](const Replay& replay) {
                 return replay.process == process && !replay.cut && !usable(replay);
             }));
         made_.unfinished += unfinished_ ? 1 : 0;
+    }
+
+    /// Whether calls of at least half of the kernels are in the trace: a tool may know those of copies alone. Where launches
+    /// tell steps, what began before the first of them counts for neither side: its own may lie before the trace.
+    [[nodiscard]] bool are_launches_traced(std::uint16_t process, const Ops& ops, const Ops& launched,
+                                           const std::vector<StepRange>& ranges) const {
+        if (launched.empty()) {
+            return false;
+        }
+        const bool tell_steps =
+            std::any_of(made_.replays.begin(), made_.replays.end(),
+                        [process](const Replay& replay) {
+                            return replay.process == process && replay.launch != Trace::no_launch;
+                        }) ||
+            std::any_of(launched.begin(), launched.end(), [this, &ranges](std::uint32_t op) {
+                const std::int64_t at = trace_.host[trace_.launch_of[op]].start_ns;
+                const auto behind = std::upper_bound(ranges.begin(), ranges.end(), at,
+                                                     [](std::int64_t t, const StepRange& r) { return t < r.begin; });
+                return behind != ranges.begin() && at < std::prev(behind)->end;
+            });
+        const auto is_kernel = [this](std::uint32_t op) {
+            return trace_.ops[op].kind == DeviceOpKind::kernel || trace_.ops[op].kind == DeviceOpKind::graph;
+        };
+        const bool copies_alone = std::none_of(ops.begin(), ops.end(), is_kernel);
+        const auto count = [&](auto begin, auto end) {
+            return copies_alone ? end - begin : std::count_if(begin, end, is_kernel);
+        };
+        const auto known = count(launched.begin(), launched.end());
+        const auto first = tell_steps ? std::find(ops.begin(), ops.end(), launched.front()) : ops.begin();
+        return known > 0 && 2 * known >= count(first, ops.end());
     }
 
     [[nodiscard]] Launched launched_of(std::uint32_t op) const {
@@ -241,7 +278,7 @@ class StepFinder {
         }
         const Replay end = launched_with(last), begin = launched_with(first);
         if (is_part(end, true)) {
-            leave_from(begin_of(end), ops, ranges);
+            leave_from(launched_of(end.ops.front()).at, ops, ranges);
             mark_cut(end);
         } else if (const std::optional<std::int64_t> lost = lost_launch(process, ops, ranges)) {
             leave_from(*lost, ops, ranges);
@@ -524,6 +561,42 @@ class StepFinder {
         const std::uint32_t step = open({}, process, StepEvidence::place);
         for (const std::uint32_t op : ops) {
             put(op, step);
+        }
+    }
+
+    /// An operation whose call is lost belongs to the step of its neighbours on the stream, where that is one: on a stream
+    /// that no call is known of, of those on any. What none stands before may have been launched before the trace.
+    void place_without_launch(std::uint16_t process) {
+        struct Between {
+            std::uint32_t before = no_step; // of the last operation with a launch
+            Ops since;
+        };
+        std::vector<Between> streams(trace_.streams.size() + 1); // the last one is all of them
+        std::vector<bool> launching(trace_.streams.size(), false);
+        for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
+            launching[trace_.ops[i].stream] =
+                launching[trace_.ops[i].stream] || trace_.launch_of[i] != Trace::no_launch;
+        }
+        const auto settle = [this](Between& between, std::uint32_t next) {
+            for (const std::uint32_t op : between.since) {
+                made_.of_op[op] = between.before == next ? next : no_step;
+            }
+            between = {next, {}};
+        };
+        for (std::uint32_t i = 0; i < trace_.ops.size(); ++i) {
+            const std::uint32_t stream = trace_.ops[i].stream;
+            if (trace_.ops[i].process != process) {
+                continue;
+            }
+            if (trace_.launch_of[i] != Trace::no_launch) {
+                settle(streams[stream], made_.of_op[i]);
+                settle(streams.back(), made_.of_op[i]);
+            } else if (made_.replay_of[i] == no_replay) { // a replay without its launch is a step that is not known
+                (launching[stream] ? streams[stream] : streams.back()).since.push_back(i);
+            }
+        }
+        for (Between& between : streams) {
+            settle(between, between.before);
         }
     }
 
