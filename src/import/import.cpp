@@ -112,7 +112,7 @@ ImportedRun summary_of(const Trace& trace, const EngineSteps& steps, const Label
     run.operations_ns = times.ns;
     run.steps = static_cast<std::uint64_t>(std::count_if(
         steps.steps.begin(), steps.steps.end(), [process](const EngineStep& step) { return step.process == process; }));
-    run.notes = quality_notes(trace, steps);
+    run.notes = quality_notes(trace, steps, process);
     run.notes.insert(run.notes.end(), modules.notes.begin(), modules.notes.end());
     const std::vector<std::string> of_labels = label_notes(trace, labels, times, process);
     run.notes.insert(run.notes.end(), of_labels.begin(), of_labels.end());

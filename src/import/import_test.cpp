@@ -161,6 +161,86 @@ TEST(Import, processes_become_recordings_of_their_own_though_they_share_ids) {
     EXPECT_NE(note_with(made[0], "another process"), "");
 }
 
+std::string gaps_of(const ImportedRun& run) {
+    const ReadBack read = read_back(run.recording);
+    for (const auto& [key, value] : read.facts->metadata.comparability) {
+        if (key == "gaps") {
+            return value;
+        }
+    }
+    return {};
+}
+
+TEST(Import, what_is_wrong_with_one_process_is_not_said_of_another) {
+    PlannedRun run;
+    run.processes = 2;
+    PlannedTrace planned = plan(run);
+    std::vector<PlannedOp*> others;
+    for (PlannedOp& op : planned.ops) {
+        if (op.process == 4712) {
+            others.push_back(&op);
+        }
+    }
+    for (std::size_t i = 1; i < others.size(); ++i) { // they abut, but for two that overlap
+        others[i]->start = others[i - 1]->step == others[i]->step ? others[i - 1]->end : others[i]->start;
+    }
+    others[2]->start -= 100;
+    others[5]->start -= 100;
+    others.back()->start = others.back()->end;
+    const std::uint64_t lost = others.front()->correlation;
+    const auto in_lost =
+        std::count_if(others.begin(), others.end(), [lost](const PlannedOp* op) { return op->correlation == lost; });
+    std::erase_if(planned.calls,
+                  [lost](const PlannedCall& call) { return call.process == 4712 && call.correlation == lost; });
+    const TraceFolder folder;
+    save_nsys(planned, folder / "trace");
+    const std::vector<ImportedRun> made = import_file(folder / "trace", folder / "run.plumb");
+    ASSERT_EQ(made.size(), 2U);
+    for (const char* word : {"no launch", "no step", "same stream", "took no time", "gaps", "before the trace"}) {
+        EXPECT_EQ(note_with(made[0], word), "");
+        EXPECT_NE(note_with(made[1], word), "") << word;
+    }
+    EXPECT_EQ(note_with(made[1], "no step"), std::to_string(in_lost) + " operations belong to no step");
+    EXPECT_EQ(note_with(made[1], "same stream"), "2 operations: began before the one before on the same stream ended");
+    EXPECT_EQ(gaps_of(made[0]), "between operations");
+    EXPECT_EQ(gaps_of(made[1]), "inside of durations");
+    EXPECT_EQ(made[1].operations, others.size());
+}
+
+TEST(Import, a_phase_that_is_not_known_in_one_process_is_not_said_of_another) {
+    PlannedRun run;
+    run.processes = 2;
+    PlannedTrace planned = plan(run);
+    std::erase_if(planned.calls, [](const PlannedCall& call) { return call.process == 4712; });
+    std::uint64_t id = 1'000'000;
+    for (PlannedOp& op : planned.ops) {
+        op.correlation = op.process == 4712 ? ++id : op.correlation;
+    }
+    const TraceFolder folder;
+    save_nsys(planned, folder / "trace");
+    const std::vector<ImportedRun> made = import_file(folder / "trace", folder / "run.plumb");
+    ASSERT_EQ(made.size(), 2U);
+    EXPECT_EQ(note_with(made[0], "--phase"), "");
+    EXPECT_NE(note_with(made[1], "--phase"), "");
+}
+
+/// What is refused before its process is known is said in each recording, as of them all.
+TEST(Import, what_is_refused_of_no_known_process_is_said_of_the_whole_trace) {
+    PlannedRun run;
+    run.processes = 2;
+    const TraceFolder folder;
+    save_nsys(plan(run), folder / "trace");
+    change_database(folder / "trace", {"UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = NULL WHERE rowid = 5",
+                                       "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = start - 1 WHERE rowid = 9"});
+    const std::vector<ImportedRun> made = import_file(folder / "trace", folder / "run.plumb");
+    ASSERT_EQ(made.size(), 2U);
+    for (const ImportedRun& of : made) {
+        EXPECT_EQ(note_with(of, "no begin"), "1 operation of the whole trace: had no begin, left out");
+    }
+    EXPECT_EQ(note_with(made[0], "negative"), "1 operation: had a negative duration, left out");
+    EXPECT_EQ(note_with(made[1], "negative"), "");
+}
+
 TEST(Import, streams_of_two_contexts_that_share_a_number_are_two) {
     const TraceFolder folder;
     PlannedTrace planned;

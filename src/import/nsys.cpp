@@ -77,11 +77,6 @@ class NsysReader {
         device_ops("CUPTI_ACTIVITY_KIND_MEMCPY", DeviceOpKind::memcpy);
         device_ops("CUPTI_ACTIVITY_KIND_MEMSET", DeviceOpKind::memset);
         device_ops("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", DeviceOpKind::graph);
-        if (graphs_ != 0) {
-            to_.facts.notes.push_back(std::to_string(graphs_) +
-                                      " replays of captured graphs stand there as a whole, so their bricks are n/a: "
-                                      "record with nsys profile --cuda-graph-trace=node");
-        }
         host_ops();
         annotations();
         to_.facts.cut = file_.damaged();
@@ -136,7 +131,6 @@ class NsysReader {
             op.node = node & 0xffffffff;
         } else if (kind == DeviceOpKind::graph) {
             op.graph = static_cast<std::uint32_t>(row.number(9));
-            ++graphs_;
         }
         to_.add(op, static_cast<std::uint64_t>(row.number(2)), static_cast<std::uint64_t>(row.number(3)),
                 static_cast<std::uint64_t>(row.number(5)) >> pid_shift & pid_mask,
@@ -184,7 +178,6 @@ class NsysReader {
     TraceBuilder& to_;
     Strings strings_;
     std::unordered_map<std::string_view, std::uint32_t> names_;
-    std::uint64_t graphs_ = 0;
 };
 
 } // namespace

@@ -211,39 +211,63 @@ std::vector<std::pair<std::string, std::string>> evidence_of_bricks(const Labels
     }
     return bricks;
 }
-bool hides_gaps(const Trace& trace) { return trace.tick_ns <= abut_ns && trace.abutting > most_abut; }
 
-std::vector<std::string> quality_notes(const Trace& trace, const EngineSteps& steps) {
-    std::vector<std::string> notes = trace.facts.notes;
+bool hides_gaps(const Trace& trace, std::uint16_t process) {
+    const auto quality = trace.of_process.find(process);
+    return trace.tick_ns <= abut_ns && quality != trace.of_process.end() && quality->second.abutting > most_abut;
+}
+
+std::vector<std::string> quality_notes(const Trace& trace, const EngineSteps& steps, std::uint16_t process) {
+    std::vector<std::string> notes;
+    std::uint64_t graphs = 0, outside = 0;
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+        if (trace.ops[i].process == process) {
+            graphs += trace.ops[i].kind == DeviceOpKind::graph ? 1 : 0;
+            outside += steps.of_op[i] == no_step ? 1 : 0;
+        }
+    }
+    if (graphs != 0) {
+        notes.push_back(std::to_string(graphs) +
+                        " replays of captured graphs stand there as a whole, so their bricks are n/a: "
+                        "record with nsys profile --cuda-graph-trace=node");
+    }
     if (trace.facts.cut) {
         notes.emplace_back("the file ends before the trace does: what it holds was taken");
     }
     notes.push_back("times are multiples of " + std::to_string(trace.tick_ns) + " ns");
+    const auto found = trace.of_process.find(process);
+    const ProcessQuality quality = found == trace.of_process.end() ? ProcessQuality() : found->second;
+    const bool alone = trace.processes.size() == 1;
     for (std::size_t i = 0; i < anomalies; ++i) {
-        if (trace.counts[i] != 0) {
-            notes.push_back(std::to_string(trace.counts[i]) +
-                            (trace.counts[i] == 1 ? " operation: " : " operations: ") +
-                            anomaly_words(static_cast<Anomaly>(i)));
-        }
+        const auto say = [&notes, i](std::uint64_t count, const char* of) {
+            if (count != 0) {
+                notes.push_back(std::to_string(count) + (count == 1 ? " operation" : " operations") + of + ": " +
+                                anomaly_words(static_cast<Anomaly>(i)));
+            }
+        };
+        say(quality.counts[i] + (alone ? trace.counts[i] : 0), "");
+        say(alone ? 0 : trace.counts[i], " of the whole trace");
     }
-    if (hides_gaps(trace)) {
-        notes.push_back("gaps between operations are not in this trace: " + percent(trace.abutting) +
+    if (hides_gaps(trace, process)) {
+        notes.push_back("gaps between operations are not in this trace: " + percent(quality.abutting) +
                         " of them begin where the one before ended, so that launch gaps lie inside of durations");
     }
-    if (steps.partial != 0) {
-        notes.push_back(std::to_string(steps.partial) + (steps.partial == 1 ? " step" : " steps") +
+    const auto at = steps.cut.find(process);
+    const CutSteps cut = at == steps.cut.end() ? CutSteps() : at->second;
+    if (cut.partial != 0) {
+        notes.push_back(std::to_string(cut.partial) + (cut.partial == 1 ? " step" : " steps") +
                         " began before the trace: left out");
     }
-    if (steps.unfinished != 0) {
-        notes.push_back(std::to_string(steps.unfinished) + (steps.unfinished == 1 ? " step" : " steps") +
+    if (cut.unfinished != 0) {
+        notes.push_back(std::to_string(cut.unfinished) + (cut.unfinished == 1 ? " step" : " steps") +
                         " ended behind the trace: left out");
     }
-    const auto outside = std::count(steps.of_op.begin(), steps.of_op.end(), no_step);
     if (outside != 0) {
         notes.push_back(std::to_string(outside) + (outside == 1 ? " operation belongs" : " operations belong") +
                         " to no step");
     }
-    if (std::any_of(steps.steps.begin(), steps.steps.end(), [](const EngineStep& step) { return !step.phase_known; })) {
+    if (std::any_of(steps.steps.begin(), steps.steps.end(),
+                    [process](const EngineStep& step) { return step.process == process && !step.phase_known; })) {
         notes.emplace_back("whether steps are prefill or decode is not in the trace: --phase says it");
     }
     return notes;

@@ -14,9 +14,10 @@
 
 namespace plumb::imported {
 
-/// Most operations begin where the one before ended: the gaps between them lie inside of their durations.
-[[nodiscard]] bool hides_gaps(const Trace& trace);
-[[nodiscard]] std::vector<std::string> quality_notes(const Trace& trace, const EngineSteps& steps);
+/// Most operations of the process begin where the one before ended: the gaps between them lie inside of their durations.
+[[nodiscard]] bool hides_gaps(const Trace& trace, std::uint16_t process);
+[[nodiscard]] std::vector<std::string> quality_notes(const Trace& trace, const EngineSteps& steps,
+                                                     std::uint16_t process);
 
 /// The time of all operations of one process.
 struct OpTimes {

@@ -213,11 +213,11 @@ class StepFinder {
             place_without_launch(process);
         }
         // Replays whose launch lies before the begin of the trace.
-        made_.partial += static_cast<std::uint64_t>(
+        made_.cut[process].partial += static_cast<std::uint64_t>(
             std::count_if(made_.replays.begin(), made_.replays.end(), [&](const Replay& replay) {
                 return replay.process == process && !replay.cut && !usable(replay);
             }));
-        made_.unfinished += unfinished_ ? 1 : 0;
+        made_.cut[process].unfinished += unfinished_ ? 1 : 0;
     }
 
     /// Whether calls of at least half of the kernels are in the trace: a tool may know those of copies alone. Where launches
@@ -286,7 +286,7 @@ class StepFinder {
         if (!host_ && is_part(begin, false)) {
             const std::int64_t until = trace_.ops[begin.ops.back()].start_ns;
             std::erase_if(ops, [this, until](std::uint32_t op) { return launched_of(op).at <= until; });
-            made_.partial += 1;
+            made_.cut[process].partial += 1;
             mark_cut(begin);
         }
     }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,13 +48,18 @@ struct Replay {
     bool cut = false; // by the end of the trace, or by its begin where no launch is known
 };
 
+/// Those that the ends of the trace cut, which are no steps.
+struct CutSteps {
+    std::uint64_t partial = 0;    // by its begin
+    std::uint64_t unfinished = 0; // by its end
+};
+
 struct EngineSteps {
-    std::vector<EngineStep> steps;        // by process and begin
-    std::vector<std::uint32_t> of_op;     // index of its step, or no_step
-    std::vector<Replay> replays;          // by process and begin
-    std::vector<std::uint32_t> replay_of; // of each op: index in replays, or no_replay
-    std::uint64_t partial = 0;            // cut by the begin of the trace: no steps
-    std::uint64_t unfinished = 0;         // cut by the end of the trace: no steps
+    std::vector<EngineStep> steps;         // by process and begin
+    std::vector<std::uint32_t> of_op;      // index of its step, or no_step
+    std::vector<Replay> replays;           // by process and begin
+    std::vector<std::uint32_t> replay_of;  // of each op: index in replays, or no_replay
+    std::map<std::uint16_t, CutSteps> cut; // by process
 };
 
 struct StepOptions {

@@ -45,8 +45,18 @@ std::vector<std::uint32_t> sort_names(Names& names) {
     return moved;
 }
 
-/// Of what begins between `first` and `last`.
-void refuse_far_ones(Trace& trace, std::int64_t first, std::int64_t last) {
+void count_in(AnomalyCounts& counts, Anomaly anomaly, std::uint64_t times = 1) {
+    counts[static_cast<std::size_t>(anomaly)] += times;
+}
+
+void add_counts(AnomalyCounts& to, const AnomalyCounts& counts) {
+    for (std::size_t i = 0; i < anomalies; ++i) {
+        to[i] += counts[i];
+    }
+}
+
+/// Of what begins between `first` and `last`. `processes` numbers those of the operations.
+void refuse_far_ones(Trace& trace, std::int64_t first, std::int64_t last, const std::vector<std::uint16_t>& processes) {
     if (trace.ops.empty() || static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first) <= absurd_ns) {
         return;
     }
@@ -60,8 +70,16 @@ void refuse_far_ones(Trace& trace, std::int64_t first, std::int64_t last) {
     const auto far = [at = *middle](const auto& op) {
         return op.start_ns < at - absurd_ns || op.start_ns > at + absurd_ns;
     };
-    trace.counts[static_cast<std::size_t>(Anomaly::absurd_time)] +=
-        std::erase_if(trace.ops, far) + std::erase_if(trace.host, far);
+    const auto refuse = [&](auto& ops) {
+        for (const auto& op : ops) {
+            if (far(op)) {
+                count_in(trace.of_process[processes[op.process]].counts, Anomaly::absurd_time);
+            }
+        }
+        std::erase_if(ops, far);
+    };
+    refuse(trace.ops);
+    refuse(trace.host);
 }
 
 void sort_device_ops(Trace& trace) {
@@ -78,15 +96,18 @@ void sort_device_ops(Trace& trace) {
     const auto same = [](const DeviceOp& a, const DeviceOp& b) {
         return order_of(a) == order_of(b) && a.correlation != no_id;
     };
-    const auto end = std::unique(begin, trace.ops.end(), same);
-    trace.counts[static_cast<std::size_t>(Anomaly::duplicate)] += static_cast<std::uint64_t>(trace.ops.end() - end);
-    trace.ops.erase(end, trace.ops.end());
+    for (std::size_t i = 1; i < trace.ops.size(); ++i) {
+        if (same(trace.ops[i - 1], trace.ops[i])) {
+            count_in(trace.of_process[trace.ops[i].process].counts, Anomaly::duplicate);
+        }
+    }
+    trace.ops.erase(std::unique(begin, trace.ops.end(), same), trace.ops.end());
 }
 
 /// What is to be seen of the sorted operations from the first to the last, in one go: there may be millions.
 class OpChecks {
   public:
-    explicit OpChecks(Trace& trace) : trace_(trace), queues_(trace.streams.size()) {}
+    explicit OpChecks(Trace& trace) : trace_(trace), queues_(trace.streams.size()), checked_(trace.facts.pids.size()) {}
 
     void check() {
         order_calls();
@@ -117,7 +138,14 @@ class OpChecks {
         Order ids;
     };
 
-    void count(Anomaly anomaly, bool it_is) { trace_.counts[static_cast<std::size_t>(anomaly)] += it_is ? 1 : 0; }
+    struct Checked {
+        AnomalyCounts counts{};
+        std::uint64_t followers = 0, abutting = 0;
+    };
+
+    void count(const DeviceOp& op, Anomaly anomaly, bool it_is) {
+        count_in(checked_[op.process].counts, anomaly, it_is ? 1 : 0);
+    }
 
     void order_calls() {
         for (std::uint32_t i = 0; i < trace_.host.size(); ++i) {
@@ -143,11 +171,11 @@ class OpChecks {
             if (last->end_ns > op.start_ns) {
                 const bool clip = last->end_ns > op.end_ns && last->end_ns - op.start_ns > least_clip_ns;
                 last->end_ns = clip ? op.start_ns : last->end_ns;
-                count(clip ? Anomaly::clipped : Anomaly::overlap, true);
+                count(op, clip ? Anomaly::clipped : Anomaly::overlap, true);
             }
             queue.end = std::max(queue.end, last->end_ns);
-            ++followers_;
-            abutting_ += op.start_ns >= queue.end && op.start_ns - queue.end <= abut_ns ? 1 : 0;
+            ++checked_[op.process].followers;
+            checked_[op.process].abutting += op.start_ns >= queue.end && op.start_ns - queue.end <= abut_ns ? 1 : 0;
         } else {
             trace_.processes.insert(op.process);
         }
@@ -164,8 +192,8 @@ class OpChecks {
         const bool is_there = op.correlation != no_id && is_its(next_);
         const std::uint32_t call = is_there ? std::get<2>(*next_) : Trace::no_launch;
         trace_.launch_of.push_back(call);
-        count(Anomaly::no_launch, !is_there);
-        count(Anomaly::before_launch, is_there && op.start_ns < trace_.host[call].start_ns);
+        count(op, Anomaly::no_launch, !is_there);
+        count(op, Anomaly::before_launch, is_there && op.start_ns < trace_.host[call].start_ns);
     }
 
     /// Ids of calls, and where no call is there of operations of one stream, grow with time: they number what was lost too.
@@ -186,7 +214,13 @@ class OpChecks {
                 trace_.unordered_ids.insert(trace_.streams[i].process);
             }
         }
-        trace_.abutting = followers_ == 0 ? 0 : static_cast<double>(abutting_) / static_cast<double>(followers_);
+        for (const std::uint16_t process : trace_.processes) {
+            ProcessQuality& quality = trace_.of_process[process];
+            const Checked& found = checked_[process];
+            add_counts(quality.counts, found.counts);
+            quality.abutting =
+                found.followers == 0 ? 0 : static_cast<double>(found.abutting) / static_cast<double>(found.followers);
+        }
     }
 
     Trace& trace_;
@@ -195,7 +229,7 @@ class OpChecks {
     std::vector<Call>::const_iterator next_;
     std::map<std::uint16_t, Order> orders_; // of calls, by process
     std::vector<bool> calling_;             // by process: whether it has calls
-    std::uint64_t followers_ = 0, abutting_ = 0;
+    std::vector<Checked> checked_;          // by process
 };
 
 void count_shared_ids(Trace& trace) {
@@ -207,9 +241,22 @@ void count_shared_ids(Trace& trace) {
     }
     std::sort(owners.begin(), owners.end());
     owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
-    for (std::size_t i = 1; i < owners.size(); ++i) {
-        trace.counts[static_cast<std::size_t>(Anomaly::shared_id)] += owners[i].first == owners[i - 1].first ? 1 : 0;
+    for (std::size_t i = 0; i < owners.size(); ++i) {
+        const bool shared = (i > 0 && owners[i].first == owners[i - 1].first) ||
+                            (i + 1 < owners.size() && owners[i].first == owners[i + 1].first);
+        count_in(trace.of_process[owners[i].second].counts, Anomaly::shared_id, shared ? 1 : 0);
     }
+}
+
+/// Whose process has no recording is told in all of them.
+void move_counts_without_recording(Trace& trace) {
+    std::erase_if(trace.of_process, [&trace](const auto& of) {
+        const bool without = !trace.processes.contains(of.first);
+        if (without) {
+            add_counts(trace.counts, of.second.counts);
+        }
+        return without;
+    });
 }
 
 std::int64_t tick_of(const Trace& trace) {
@@ -254,8 +301,11 @@ std::uint64_t Trace::launch_number(std::uint32_t op) const {
     return launch_of[op] == no_launch ? 0 : std::uint64_t{launch_of[op]} + 1; // calls stand in their order
 }
 
-void TraceBuilder::count(Anomaly anomaly, std::uint64_t times) {
-    trace_.counts[static_cast<std::size_t>(anomaly)] += times;
+void TraceBuilder::count(Anomaly anomaly, std::uint64_t times) { count_in(trace_.counts, anomaly, times); }
+
+void TraceBuilder::count_of(std::uint64_t process, Anomaly anomaly) {
+    const bool too_many = counts_.size() == most_processes && !counts_.contains(process);
+    count_in(too_many ? trace_.counts : counts_[process], anomaly);
 }
 
 std::uint32_t TraceBuilder::intern(std::string_view name) { return trace_.names.intern(name); }
@@ -296,9 +346,9 @@ std::uint32_t TraceBuilder::thread(std::uint64_t thread, std::uint64_t of) {
     return found->second;
 }
 
-bool TraceBuilder::acceptable(const DeviceOp& op) {
-    const auto no = [this](Anomaly why) {
-        ++trace_.counts[static_cast<std::size_t>(why)];
+bool TraceBuilder::acceptable(const DeviceOp& op, std::uint64_t process) {
+    const auto no = [this, process](Anomaly why) {
+        count_of(process, why);
         return false;
     };
     if (op.end_ns < op.start_ns) {
@@ -308,7 +358,9 @@ bool TraceBuilder::acceptable(const DeviceOp& op) {
     if (op.start_ns < -absurd_ns || op.duration_ns() > absurd_ns) {
         return no(Anomaly::absurd_time);
     }
-    trace_.counts[static_cast<std::size_t>(Anomaly::zero_duration)] += op.end_ns == op.start_ns ? 1 : 0;
+    if (op.end_ns == op.start_ns) {
+        count_of(process, Anomaly::zero_duration);
+    }
     return true;
 }
 
@@ -322,7 +374,9 @@ void TraceBuilder::put(const DeviceOp& raw, std::uint64_t device, std::uint64_t 
     op.stream = stream(device, stream_id, process_id, numbering);
     op.process = trace_.streams[op.stream].process;
     std::int64_t& latest = latest_[op.stream][static_cast<std::size_t>(op.kind)];
-    trace_.counts[static_cast<std::size_t>(Anomaly::unsorted)] += op.start_ns < latest ? 1 : 0;
+    if (op.start_ns < latest) {
+        count_of(process_id, Anomaly::unsorted);
+    }
     latest = std::max(latest, op.start_ns);
     first_ = std::min(first_, op.start_ns);
     last_ = std::max(last_, op.start_ns);
@@ -338,7 +392,7 @@ void TraceBuilder::put(const HostOp& raw, std::uint64_t thread_id, std::uint64_t
 
 void TraceBuilder::add(const DeviceOp& op, std::uint64_t device, std::uint64_t stream_id, std::uint64_t process_id,
                        std::uint64_t numbering) {
-    if (acceptable(op)) {
+    if (acceptable(op, process_id)) {
         put(op, device, stream_id, process_id, numbering);
     }
 }
@@ -351,7 +405,7 @@ void TraceBuilder::add(const HostOp& op, std::uint64_t thread_id, std::uint64_t 
 
 void TraceBuilder::add(std::vector<RawDeviceOp>& ops, std::vector<RawHostOp>& host) {
     for (RawDeviceOp& raw : ops) {
-        if (acceptable(raw.op)) {
+        if (acceptable(raw.op, raw.process)) {
             raw.op.name = raw.name.empty() ? raw.op.name : trace_.names.intern(raw.name);
             raw.op.module = raw.module.empty() ? no_name : trace_.names.intern(raw.module);
             raw.op.group = raw.group.empty() ? no_name : trace_.names.intern(raw.group);
@@ -378,6 +432,10 @@ Trace TraceBuilder::finish() {
     for (const auto& [id, number] : processes_) {
         trace.facts.pids.emplace(number, id);
     }
+    for (const auto& [id, counts] : counts_) {
+        const auto found = processes_.find(id);
+        add_counts(found == processes_.end() ? trace.counts : trace.of_process[found->second].counts, counts);
+    }
     std::vector<Stream> moved_streams(streams.size());
     for (std::size_t i = 0; i < streams.size(); ++i) {
         moved_streams[streams[i]] = trace.streams[i];
@@ -398,7 +456,7 @@ Trace TraceBuilder::finish() {
     }
     trace.threads = std::move(moved_threads);
 
-    refuse_far_ones(trace, first_, last_);
+    refuse_far_ones(trace, first_, last_, processes);
     // Tools write 0 where they do not know the launch. It is one only where a call has it.
     const bool zero =
         std::any_of(trace.host.begin(), trace.host.end(), [](const HostOp& op) { return op.correlation == 0; });
@@ -427,6 +485,7 @@ Trace TraceBuilder::finish() {
     sort_device_ops(trace);
     OpChecks(trace).check();
     count_shared_ids(trace);
+    move_counts_without_recording(trace);
     trace.tick_ns = tick_of(trace);
     return trace;
 }

@@ -65,7 +65,14 @@ struct TraceFacts {
     std::map<std::uint32_t, std::string> devices; // names
     std::map<std::uint16_t, std::uint64_t> pids;  // by DeviceOp::process
     bool cut = false;                             // the file ends before it is complete
-    std::vector<std::string> notes;
+};
+
+using AnomalyCounts = std::array<std::uint64_t, anomalies>;
+
+/// Of the operations of one process.
+struct ProcessQuality {
+    AnomalyCounts counts{};
+    double abutting = 0; // of operations that follow another on their stream, how many begin where that one ended
 };
 
 struct Trace {
@@ -75,16 +82,14 @@ struct Trace {
     Names names;
     std::vector<Stream> streams;
     std::vector<Thread> threads;
-    std::int64_t tick_ns = 1; // all times are multiples of it
-    std::array<std::uint64_t, anomalies> counts{};
-
-    [[nodiscard]] std::uint64_t count(Anomaly anomaly) const { return counts[static_cast<std::size_t>(anomaly)]; }
+    std::int64_t tick_ns = 1;                           // all times are multiples of it
+    AnomalyCounts counts{};                             // of no process that is known, or of one without operations
+    std::map<std::uint16_t, ProcessQuality> of_process; // of each that has operations
 
     static constexpr std::uint32_t no_launch = std::numeric_limits<std::uint32_t>::max();
     std::vector<std::uint32_t> launch_of;  // of each op: the api call in `host` that launched it, or no_launch
     std::set<std::uint16_t> unordered_ids; // processes whose ids do not follow the order of their calls
     std::set<std::uint16_t> processes;     // that have operations
-    double abutting = 0; // of operations that follow another on their stream, how many begin where that one ended
 
     /// Of an op: numbers launches of its process in the order of their calls, with gaps; 0: not known.
     [[nodiscard]] std::uint64_t launch_number(std::uint32_t op) const;
@@ -115,6 +120,7 @@ class TraceBuilder {
              std::uint64_t numbering = 0);
     void add(const HostOp& op, std::uint64_t thread, std::uint64_t process);
     void expect(std::uint64_t ops) { trace_.ops.reserve(trace_.ops.size() + ops); }
+    /// Of what process is not known.
     void count(Anomaly anomaly, std::uint64_t times = 1);
     std::uint32_t intern(std::string_view name);
 
@@ -136,7 +142,8 @@ class TraceBuilder {
     std::uint32_t stream(std::uint64_t device, std::uint64_t stream, std::uint64_t process, std::uint64_t numbering);
     std::uint32_t thread(std::uint64_t thread, std::uint64_t process);
     std::uint16_t process(std::uint64_t id);
-    bool acceptable(const DeviceOp& op);
+    void count_of(std::uint64_t process, Anomaly anomaly);
+    bool acceptable(const DeviceOp& op, std::uint64_t process);
     static bool acceptable(const HostOp& op);
     void put(const DeviceOp& op, std::uint64_t device, std::uint64_t stream, std::uint64_t process,
              std::uint64_t numbering);
@@ -147,6 +154,7 @@ class TraceBuilder {
     decltype(streams_)::const_iterator last_stream_; // most operations are of the stream of the one before
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> threads_;
     std::map<std::uint64_t, std::uint16_t> processes_;
+    std::map<std::uint64_t, AnomalyCounts> counts_;   // by process
     std::vector<std::array<std::int64_t, 4>> latest_; // begin so far, by stream and kind: some tools keep kinds apart
     std::int64_t first_ = std::numeric_limits<std::int64_t>::max(); // begin of any, of the host too
     std::int64_t last_ = std::numeric_limits<std::int64_t>::min();

@@ -30,7 +30,7 @@ class ImportedWriter {
   public:
     ImportedWriter(const Trace& trace, const EngineSteps& steps, const Labels& labels, const WriteOptions& options)
         : trace_(trace), steps_(steps), labels_(labels), options_(options), source_("imported:" + trace.facts.tool),
-          gapless_(hides_gaps(trace)) {}
+          gapless_(hides_gaps(trace, options.process)) {}
 
     Status write() {
         collect();
