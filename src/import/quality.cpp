@@ -218,7 +218,7 @@ bool hides_gaps(const Trace& trace, std::uint16_t process) {
 }
 
 std::vector<std::string> quality_notes(const Trace& trace, const EngineSteps& steps, std::uint16_t process) {
-    std::vector<std::string> notes;
+    std::vector<std::string> notes = trace.facts.notes;
     std::uint64_t graphs = 0, outside = 0;
     for (std::size_t i = 0; i < trace.ops.size(); ++i) {
         if (trace.ops[i].process == process) {

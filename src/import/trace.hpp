@@ -65,6 +65,7 @@ struct TraceFacts {
     std::map<std::uint32_t, std::string> devices; // names
     std::map<std::uint16_t, std::uint64_t> pids;  // by DeviceOp::process
     bool cut = false;                             // the file ends before it is complete
+    std::vector<std::string> notes;               // of the whole file
 };
 
 using AnomalyCounts = std::array<std::uint64_t, anomalies>;
