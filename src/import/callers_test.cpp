@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/import_testing.hpp"
+#include "import/trace.hpp"
 
 namespace plumb::imported {
 namespace {
@@ -78,6 +79,34 @@ TEST(Callers, of_one_process_with_two_devices_are_one_recording) {
     EXPECT_EQ(read.facts->metadata.rank, "0");
     EXPECT_EQ(read.ops.size(), 30U);
     EXPECT_TRUE(std::all_of(read.ops.begin(), read.ops.end(), [](const ReadBack::Op& op) { return op.launched; }));
+}
+
+TEST(Callers, of_another_process_are_no_gap_between_launches) {
+    TraceBuilder builder;
+    const std::uint32_t name = builder.intern("name");
+    constexpr std::uint64_t launches = 3;
+    for (std::uint64_t i = 0; i < launches; ++i) {
+        HostOp call;
+        call.start_ns = static_cast<std::int64_t>(100 * i);
+        call.end_ns = call.start_ns + 5;
+        call.correlation = 10 - i; // not in the order of calls
+        call.name = name;
+        DeviceOp op;
+        op.start_ns = call.end_ns;
+        op.end_ns = op.start_ns + 5;
+        op.correlation = call.correlation;
+        op.name = name;
+        builder.add(op, 0, 7, 1);
+        builder.add(call, 1, 1);
+        call.start_ns += 50;
+        call.end_ns += 50;
+        builder.add(call, 1, 2);
+    }
+    const Trace trace = builder.finish();
+    ASSERT_EQ(trace.ops.size(), launches);
+    for (std::uint32_t i = 0; i < launches; ++i) {
+        EXPECT_EQ(trace.launch_number(i), i + 1U);
+    }
 }
 
 } // namespace

@@ -82,6 +82,18 @@ void refuse_far_ones(Trace& trace, std::int64_t first, std::int64_t last, const 
     refuse(trace.host);
 }
 
+/// What other processes call between two calls is no gap.
+void number_in_processes(Trace& trace) {
+    if (trace.facts.pids.size() < 2) {
+        return;
+    }
+    std::map<std::uint16_t, std::uint32_t> next;
+    trace.number_in_process.reserve(trace.host.size());
+    for (const HostOp& op : trace.host) {
+        trace.number_in_process.push_back(next[op.process]++);
+    }
+}
+
 void sort_device_ops(Trace& trace) {
     const auto before = [](const DeviceOp& a, const DeviceOp& b) {
         return order_of(a) < order_of(b);
@@ -298,7 +310,8 @@ std::uint64_t Trace::launch_number(std::uint32_t op) const {
     if (!unordered_ids.contains(ops[op].process)) {
         return ops[op].correlation == no_id ? 0 : ops[op].correlation;
     }
-    return launch_of[op] == no_launch ? 0 : std::uint64_t{launch_of[op]} + 1; // calls stand in their order
+    const std::uint32_t call = launch_of[op]; // calls stand in their order
+    return call == no_launch ? 0 : std::uint64_t{number_in_process.empty() ? call : number_in_process[call]} + 1;
 }
 
 void TraceBuilder::count(Anomaly anomaly, std::uint64_t times) { count_in(trace_.counts, anomaly, times); }
@@ -482,6 +495,7 @@ Trace TraceBuilder::finish() {
     if (!std::is_sorted(trace.host.begin(), trace.host.end(), earlier)) { // as a table is
         std::sort(trace.host.begin(), trace.host.end(), earlier);
     }
+    number_in_processes(trace);
     sort_device_ops(trace);
     OpChecks(trace).check();
     count_shared_ids(trace);

@@ -88,9 +88,10 @@ struct Trace {
     std::map<std::uint16_t, ProcessQuality> of_process; // of each that has operations
 
     static constexpr std::uint32_t no_launch = std::numeric_limits<std::uint32_t>::max();
-    std::vector<std::uint32_t> launch_of;  // of each op: the api call in `host` that launched it, or no_launch
-    std::set<std::uint16_t> unordered_ids; // processes whose ids do not follow the order of their calls
-    std::set<std::uint16_t> processes;     // that have operations
+    std::vector<std::uint32_t> launch_of;         // of each op: the api call in `host` that launched it, or no_launch
+    std::vector<std::uint32_t> number_in_process; // of each of `host`; empty: all are of one process
+    std::set<std::uint16_t> unordered_ids;        // processes whose ids do not follow the order of their calls
+    std::set<std::uint16_t> processes;            // that have operations
 
     /// Of an op: numbers launches of its process in the order of their calls, with gaps; 0: not known.
     [[nodiscard]] std::uint64_t launch_number(std::uint32_t op) const;
