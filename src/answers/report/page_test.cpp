@@ -194,8 +194,7 @@ TEST(TextReport, F1_an_absent_figure_is_never_a_zero) {
     EXPECT_EQ(line_of(text, "sampling"),
               "sampling                1      n/a    4.725         <0.01      n/a    n/a   cpu_tsc");
     EXPECT_TRUE(contains(text, "n/a  p50 us: the clock failed\n"));
-    EXPECT_TRUE(contains(text, "p50 48.1 ms/step  p90"))
-        << "as many tokens as steps, but not one in each";
+    EXPECT_TRUE(contains(text, "p50 48.1 ms/step  p90")) << "as many tokens as steps, but not one in each";
 }
 
 TEST(TextReport, a_batch_is_reported_per_step_and_few_steps_by_their_mean) {
