@@ -50,8 +50,6 @@ class ReportReader final : public read::Observer {
         const PhaseStatistics& statistics = phases_[static_cast<std::size_t>(phase)];
         return statistics.crossed() ? statistics.crossed_words() : std::string();
     }
-    /// Once steps are known.
-    [[nodiscard]] const resolve::StepTable& steps() const { return *steps_; }
 
     void steps_known(const resolve::StepTable& steps, const resolve::TrackTable& tracks) override;
     void consume(const resolve::ResolvedBatch& batch) override;

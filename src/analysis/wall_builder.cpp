@@ -183,7 +183,7 @@ WallPhase WallReader::phase_of(const WallLanes::Sums& sums, Phase phase) const {
 
 Error WallReader::no_such_step(const Report& report) const {
     if (!lanes_.step_ids()) {
-        return {ErrorCode::not_found, no_step(report_.steps())};
+        return {ErrorCode::not_found, no_step_};
     }
     if (lanes_.incomplete() != 0) {
         return {ErrorCode::unsupported, "the steps asked for hold more than 4 million intervals with their neighbours; "

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "analysis/launch_facts.hpp"
+#include "analysis/no_step.hpp"
 #include "analysis/off_cpu.hpp"
 #include "analysis/report_builder.hpp"
 #include "analysis/wall_lanes.hpp"
@@ -28,6 +29,9 @@ class WallReader final : public read::Observer {
     [[nodiscard]] bool looks_at(const recording::TrackInfo& track) const override;
     void look(const resolve::ResolvedBatch& batch) override { look_.look(batch); }
     void steps_known(const resolve::StepTable& steps, const resolve::TrackTable& tracks) override {
+        if (steps.empty()) {
+            no_step_ = no_step(steps);
+        }
         launches_ = look_.finish(steps, tracks);
         off_cpu_ = off_cpu_causes(facts_, steps, options_.step);
         intervals_ = off_cpu_intervals(facts_, steps);
@@ -53,6 +57,7 @@ class WallReader final : public read::Observer {
     WallLanes lanes_;                     // told by the report
     std::array<OffCpuCauses, 4> off_cpu_; // by phase
     std::vector<OffCpuInterval> intervals_;
+    std::string no_step_; // why there is none
 };
 
 [[nodiscard]] Result<WallReport> build_wall(const recording::RecordedRun& run, const WallOptions& options);
