@@ -25,17 +25,23 @@ Block heads_of(const Block& block, std::size_t size) {
 
 DType dtype_of(Type type) { return type == Type::f32 ? DType::f32 : DType::bf16; }
 
-Tensor tensor_of(const Block& block) { return tensor(block.data, dtype_of(block.type), {block.rows, block.cols}); }
+// The next three describe operations for the profiler alone: with PLUMB_DISABLE nothing calls them.
+
+[[maybe_unused]] Tensor tensor_of(const Block& block) {
+    return tensor(block.data, dtype_of(block.type), {block.rows, block.cols});
+}
 
 /// The rows of a cache that hold the positions first … first + rows: [rows][kv_heads][head_size].
-Tensor cache_rows(const float* values, const KvCache& cache, const HeadShape& shape, std::size_t first,
-                  std::size_t rows) {
+[[maybe_unused]] Tensor cache_rows(const float* values, const KvCache& cache, const HeadShape& shape, std::size_t first,
+                                   std::size_t rows) {
     const auto row = static_cast<std::ptrdiff_t>(shape.size);
     return tensor(values + first * shape.size, DType::f32, {rows, shape.kv_heads, shape.size},
                   {row, row * static_cast<std::ptrdiff_t>(cache.context), 1});
 }
 
-double product_bytes(const Linear& linear, double rows) { return linear.cost.bytes + rows * linear.cost.row_bytes; }
+[[maybe_unused]] double product_bytes(const Linear& linear, double rows) {
+    return linear.cost.bytes + rows * linear.cost.row_bytes;
+}
 
 /// Rows of one sequence that follow each other.
 struct RowSpan {
