@@ -58,6 +58,37 @@ TEST(Path, T10_a_step_on_one_track_is_as_long_as_its_path_and_no_parent_counts_b
     EXPECT_EQ(report.graph[report.graph[report.graph[brick].parent].parent].kind, NodeKind::step);
 }
 
+TEST(Path, a_step_within_the_step_holds_its_own_layers_and_its_bricks_are_no_unattributed_time) {
+    Tape source;
+    source.track(host);
+    source.step_begin(host, 7, Phase::decode, 0);
+    source.layer_begin(host, 3, 0);
+    source.scope(host, Brick::attention, 10 * us, 30 * us);
+    source.layer_end(host, 3, 0, 40 * us);
+    source.step_begin(host, 8, Phase::decode, 50 * us); // of a draft model
+    source.layer_begin(host, 3, 50 * us);
+    source.scope(host, Brick::rms_norm, 50 * us, 70 * us);
+    source.layer_end(host, 3, 50 * us, 70 * us);
+    source.step_end(host, Phase::decode, 50 * us, 80 * us);
+    source.step_end(host, Phase::decode, 0, 100 * us);
+    PathOptions options;
+    options.step = 7;
+    const PathReport report = path_of(source, options);
+    EXPECT_EQ(report.analysis.length_ns, 100 * us);
+    EXPECT_DOUBLE_EQ(row(report, "attention").path_ns, 20.0 * us);
+    EXPECT_DOUBLE_EQ(row(report, "rms_norm").path_ns, 20.0 * us);
+    EXPECT_DOUBLE_EQ(row(report, "unattributed").path_ns, 60.0 * us);
+    const auto layers = nodes(report, "layer 3", NodeKind::layer);
+    ASSERT_EQ(layers.size(), 2u);
+    const auto within = nodes(report, "step 8", NodeKind::step);
+    ASSERT_EQ(within.size(), 1u);
+    EXPECT_EQ(report.graph[layers[1]].parent, within[0]);
+    EXPECT_EQ(report.graph[layers[0]].parent, report.graph[within[0]].parent);
+    EXPECT_EQ(report.graph.name_of(report.graph[within[0]].parent), "step 7");
+    options.step = 8;
+    EXPECT_EQ(path_of(source, options).analysis.length_ns, 30 * us);
+}
+
 TEST(Path, the_step_is_the_median_counted_decode_step_unless_one_is_asked_for) {
     Tape source;
     source.track(host);

@@ -14,6 +14,10 @@ namespace {
 
 using resolve::SampleKind;
 
+std::uint64_t step_of_scope(const resolve::Sample* sample) {
+    return sample != nullptr ? sample->step : resolve::no_step;
+}
+
 std::optional<std::uint32_t> layer_of_scope(const resolve::Sample* sample) {
     return sample != nullptr ? sample->layer : std::nullopt;
 }
@@ -119,7 +123,7 @@ void PathGraph::collect() {
     std::size_t replays_left_out = 0;
     main_track_ = std::numeric_limits<std::uint32_t>::max();
     for (const resolve::Sample& sample : step_.samples) {
-        if (sample.kind == SampleKind::step) {
+        if (sample.kind == SampleKind::step && sample.step == step_.step.id) {
             main_track_ = sample.track;
             track_of(sample.track);
             continue;
@@ -164,12 +168,12 @@ void PathGraph::collect() {
 void PathGraph::nest(Intervals& intervals, bool by_flag) {
     std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) {
         const auto rank = [](const Interval& x) {
-            return x.recorded != nullptr ? 2 : x.submission != nullptr ? 1 : 0;
+            if (x.sample != nullptr) {
+                return x.sample->kind == SampleKind::step ? 0 : x.sample->kind == SampleKind::layer ? 1 : 2;
+            }
+            return x.submission != nullptr ? 3 : 4;
         };
-        const bool layer_a = a.sample != nullptr && a.sample->kind == SampleKind::layer;
-        const bool layer_b = b.sample != nullptr && b.sample->kind == SampleKind::layer;
-        return std::tuple(a.begin_ns, -a.end_ns, rank(a), !layer_a) <
-               std::tuple(b.begin_ns, -b.end_ns, rank(b), !layer_b);
+        return std::tuple(a.begin_ns, -a.end_ns, rank(a)) < std::tuple(b.begin_ns, -b.end_ns, rank(b));
     });
     std::vector<std::size_t> open;
     for (std::size_t i = 0; i < intervals.size(); ++i) {
@@ -248,6 +252,11 @@ NodeId PathGraph::add_node(const TrackData& track, const Interval& interval, Nod
         return add_recorded(track, *interval.recorded, node);
     }
     const resolve::Sample& sample = *interval.sample;
+    if (sample.kind == SampleKind::step) {
+        node.kind = NodeKind::step;
+        node.name = builder_.name("step " + std::to_string(sample.step));
+        return builder_.add(node);
+    }
     node.layer = layer_of_scope(&sample);
     if (sample.kind == SampleKind::layer) {
         node.kind = NodeKind::layer;
@@ -271,8 +280,13 @@ void PathGraph::add_host_intervals(TrackData& track) {
             interval.node = interval.launched = add_node(track, interval, parent);
             add_what_it_holds(track, interval);
         }
-        if (interval.sample != nullptr && interval.sample->kind == SampleKind::layer && !interval.leaf) {
-            layers_.emplace(*interval.sample->layer, interval.node);
+        if (interval.sample == nullptr || interval.leaf) {
+            continue;
+        }
+        if (interval.sample->kind == SampleKind::layer) {
+            layers_.emplace(LayerOfStep(interval.sample->step, *interval.sample->layer), interval.node);
+        } else if (interval.sample->kind == SampleKind::step) {
+            steps_within_.emplace(interval.sample->step, interval.node);
         }
     }
 }
@@ -315,7 +329,10 @@ void PathGraph::measure_device_layers() {
             if (!track.device || !layer) {
                 continue;
             }
-            auto& [begin, end] = device_layers_.try_emplace(*layer, interval.begin_ns, interval.end_ns).first->second;
+            auto& [begin, end] =
+                device_layers_
+                    .try_emplace(LayerOfStep(interval.sample->step, *layer), interval.begin_ns, interval.end_ns)
+                    .first->second;
             begin = std::min(begin, interval.begin_ns);
             end = std::max(end, interval.end_ns);
         }
@@ -323,11 +340,13 @@ void PathGraph::measure_device_layers() {
 }
 
 /// Where nothing of the layer was timed it has no time, and `begin` is about where it lies.
-NodeId PathGraph::layer_node(std::uint32_t number, std::optional<std::uint32_t> layer, std::int64_t begin) {
+NodeId PathGraph::layer_node(std::uint32_t number, std::uint64_t step, std::optional<std::uint32_t> layer,
+                             std::int64_t begin) {
     if (!layer) {
-        return root_;
+        return step_node(step);
     }
-    if (const auto found = layers_.find(*layer); found != layers_.end()) {
+    const LayerOfStep place(step, *layer);
+    if (const auto found = layers_.find(place); found != layers_.end()) {
         return found->second;
     }
     GraphNode node;
@@ -336,23 +355,28 @@ NodeId PathGraph::layer_node(std::uint32_t number, std::optional<std::uint32_t> 
     node.layer = layer;
     node.track = number;
     node.device = true;
-    const auto timed = device_layers_.find(*layer);
+    const auto timed = device_layers_.find(place);
     node.timed = timed != device_layers_.end();
     node.begin_ns = node.timed ? timed->second.first : begin;
     node.duration_ns = node.timed ? timed->second.second - timed->second.first : 0;
-    node.parent = root_;
+    node.parent = step_node(step);
     const NodeId id = builder_.add(node);
-    layers_.emplace(*layer, id);
+    layers_.emplace(place, id);
     return id;
+}
+
+NodeId PathGraph::step_node(std::uint64_t step) const {
+    const auto within = steps_within_.find(step);
+    return within == steps_within_.end() ? root_ : within->second;
 }
 
 void PathGraph::add_device_intervals(TrackData& track) {
     const auto queue = queue_of_graph_.find(track.id);
     std::vector<Item>& order = queue == queue_of_graph_.end() ? track.order : tracks_.at(queue->second).order;
     for (Interval& interval : track.intervals) {
-        const NodeId parent = interval.outer == none
-                                  ? layer_node(track.number, layer_of_scope(interval.sample), interval.begin_ns)
-                                  : track.intervals[interval.outer].node;
+        const NodeId parent = interval.outer == none ? layer_node(track.number, step_of_scope(interval.sample),
+                                                                  layer_of_scope(interval.sample), interval.begin_ns)
+                                                     : track.intervals[interval.outer].node;
         interval.node = add_node(track, interval, parent);
         add_what_it_holds(track, interval);
         if (interval.leaf && interval.sample != nullptr) {

@@ -130,7 +130,11 @@ class PathGraph {
     NodeId add_captured_node(const Replay& replay, std::size_t node, GraphNode made, const resolve::Sample* alone_in);
     void add_own_time(const Interval& interval);
     NodeId add_told_brick(const Replay& replay, std::uint32_t site, std::int64_t begin);
-    [[nodiscard]] NodeId layer_node(std::uint32_t number, std::optional<std::uint32_t> layer, std::int64_t begin);
+    /// A layer of a step: steps within the step have layers of their own.
+    using LayerOfStep = std::pair<std::uint64_t, std::uint32_t>;
+    [[nodiscard]] NodeId layer_node(std::uint32_t number, std::uint64_t step, std::optional<std::uint32_t> layer,
+                                    std::int64_t begin);
+    [[nodiscard]] NodeId step_node(std::uint64_t step) const;
     [[nodiscard]] static Interval* around(TrackData& track, std::int64_t moment);
     void place_told();
     void count_kernel(TrackData& track, const resolve::RecordedNode& recorded, const Interval* place);
@@ -182,9 +186,10 @@ class PathGraph {
     std::vector<Origin> origins_;
     std::vector<std::string> notes_;
     std::vector<std::pair<Interval*, Interval*>> launches_; // submission, what it began
-    std::map<std::uint32_t, NodeId> layers_;
-    std::map<std::uint32_t, std::pair<std::int64_t, std::int64_t>> device_layers_; // begin and end of their scopes
-    std::map<std::uint32_t, std::uint32_t> queue_of_graph_; // track of a graph -> queue it ran in
+    std::map<std::uint64_t, NodeId> steps_within_;          // by id
+    std::map<LayerOfStep, NodeId> layers_;
+    std::map<LayerOfStep, std::pair<std::int64_t, std::int64_t>> device_layers_; // begin and end of their scopes
+    std::map<std::uint32_t, std::uint32_t> queue_of_graph_;                      // track of a graph -> queue it ran in
     std::map<resolve::NodeKey, NodeId> recorded_;
     std::vector<std::pair<const TrackData*, const resolve::RecordedNode*>> loose_; // told in no scope
     KernelCounts kernels_;

@@ -177,8 +177,8 @@ void PathGraph::add_held(const TrackData& track, const Interval& interval, NodeI
 
 void PathGraph::add_loose() {
     for (const auto& [track, recorded] : loose_) {
-        const auto layer = recorded->layer ? layers_.find(*recorded->layer) : layers_.end();
-        add_told(*track, *recorded, layer == layers_.end() ? root_ : layer->second);
+        const auto layer = recorded->layer ? layers_.find({recorded->step, *recorded->layer}) : layers_.end();
+        add_told(*track, *recorded, layer == layers_.end() ? step_node(recorded->step) : layer->second);
     }
 }
 

@@ -273,7 +273,7 @@ NodeId PathGraph::add_told_brick(const Replay& replay, std::uint32_t site, std::
     brick.timed = false;
     brick.device = true;
     brick.track = replay.track != nullptr ? replay.track->number : track_of(replay.submission->queue).number;
-    brick.parent = layer_node(brick.track, brick.layer, begin);
+    brick.parent = layer_node(brick.track, replay.submission->step, brick.layer, begin);
     return builder_.add(brick);
 }
 

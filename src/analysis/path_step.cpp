@@ -117,6 +117,7 @@ void StepCollector::steps_known(const resolve::StepTable& steps, const resolve::
     step_.candidates = choice.candidates;
     step_.only_timed = choice.only_timed;
     found_ = true;
+    find_steps_within(steps);
     std::size_t threads = 0;
     for (std::size_t i = 0; i < tracks.size(); ++i) {
         threads += tracks[i].info.kind == recording::TrackKind::host_thread ? 1 : 0;
@@ -126,10 +127,25 @@ void StepCollector::steps_known(const resolve::StepTable& steps, const resolve::
     }
 }
 
+void StepCollector::find_steps_within(const resolve::StepTable& steps) {
+    const resolve::ResolvedStep& outer = step_.step;
+    for (const resolve::ResolvedStep& inner : steps.all()) {
+        if (inner.track == outer.track && inner.id != outer.id && inner.begin_ns >= outer.begin_ns &&
+            inner.host_end_ns <= outer.host_end_ns) {
+            within_.push_back(inner.id);
+        }
+    }
+    std::sort(within_.begin(), within_.end());
+}
+
+bool StepCollector::is_kept(std::uint64_t step) const {
+    return step == step_.step.id || (!within_.empty() && std::binary_search(within_.begin(), within_.end(), step));
+}
+
 template <class From, class To>
 void StepCollector::keep(const From& from, To& to) {
     for (const auto& one : from) {
-        if (one.step != step_.step.id) {
+        if (!is_kept(one.step)) {
             continue;
         }
         if (to.size() >= PathStep::most_samples) {

@@ -29,7 +29,7 @@ struct PathStep {
     ThreadsAway away; // only where something may have run beside a thread
 };
 
-/// Finds the step and everything in it while a run is read.
+/// Finds the step and everything in it, steps within it too, while a run is read.
 class StepCollector : public read::Observer {
   public:
     /// `step`: absent for the one of median length, or of the same the n-th `slowest`.
@@ -47,6 +47,8 @@ class StepCollector : public read::Observer {
     void finish(const resolve::Resolution& resolution) override;
 
   private:
+    void find_steps_within(const resolve::StepTable& steps);
+    [[nodiscard]] bool is_kept(std::uint64_t step) const;
     template <class From, class To>
     void keep(const From& from, To& to);
     void keep_launches(const resolve::ResolvedBatch& batch, std::size_t from);
@@ -56,6 +58,7 @@ class StepCollector : public read::Observer {
     const std::optional<Phase> phase_;
     const bool devices_;
     PathStep step_;
+    std::vector<std::uint64_t> within_; // steps that its thread began and ended meanwhile; sorted
     resolve::StepIds device_timed_;
     std::optional<PathPresence> presence_; // a thread waits for nothing where nothing runs beside it
     std::string missing_ = "this recording holds no complete step";
