@@ -37,7 +37,7 @@ struct RunRow {
     Category category = Category::other; // of a brick
     double p50 = 0, p90 = 0, p99 = 0, mean = 0;
     double central = 0;      // mean over the steps whose period lies in the middle half: adds up over bricks
-    bool per_replay = false; // holds sampled replays of captured graphs: only `mean` and `central`
+    bool per_replay = false; // holds sampled replays, or steps in which a queue was timed: only `mean` and `central`
 };
 
 struct RunPhase {

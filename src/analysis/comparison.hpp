@@ -54,7 +54,7 @@ struct CompareRow {
     Category category = Category::other;
     std::uint32_t layer = 0;
     bool device = false;
-    bool per_replay = false; // of sampled replays of captured graphs
+    bool per_replay = false; // of sampled replays of captured graphs, or of the steps in which a queue was timed
     CompareStatistic statistic = CompareStatistic::p50;
     Figure base_ns, changed_ns;                  // medians over the runs
     Figure base_noise, changed_noise;            // standard deviation between the runs, as a share

@@ -97,7 +97,7 @@ void describe(V& v, const CompareRow& r) {
     describe_compared(v, r);
     v("layer", r.layer, "of a layer", r.subject == CompareSubject::layer);
     v("category", r.category, "of a brick", r.subject == CompareSubject::brick);
-    v("per_replay", r.per_replay, "from sampled replays");
+    v("per_replay", r.per_replay, "from sampled replays, or from the steps in which a queue was timed");
     v("base_ns", r.base_ns, "median over the runs");
     v("new_ns", r.changed_ns, "");
     v("base_noise", r.base_noise, "standard deviation between runs, as a share");

@@ -147,7 +147,7 @@ TEST(CompareMarkdown, has_the_marks_and_notes_of_the_table_without_the_names_of_
     comparison.notes = {"b.plumb, c.plumb, b.plumb: 7 records were lost", "n.plumb: n.plumb.rings: another",
                         "of all runs: this"};
     const std::string markdown = AnswerOf<Comparison>(comparison).markdown();
-    EXPECT_TRUE(contains(markdown, "| attention | brick (replays) |")) << markdown;
+    EXPECT_TRUE(contains(markdown, "| attention | brick (sampled) |")) << markdown;
     EXPECT_TRUE(contains(markdown, "| **SLOW** \\* |\n")) << markdown;
     EXPECT_TRUE(contains(markdown, "\n\\*  against the pace of the other bricks of the same runs\n")) << markdown;
     EXPECT_TRUE(contains(markdown, "medians over the runs; change: ratio of their geometric means\n")) << markdown;

@@ -72,7 +72,7 @@ std::string microseconds(double ns) {
 std::string signed_microseconds(double ns) { return (ns < 0 ? "" : "+") + microseconds(ns); }
 
 std::string kind_text(const CompareRow& row) {
-    return std::string(subject_word(row.subject)) + (row.per_replay ? " (replays)" : "");
+    return std::string(subject_word(row.subject)) + (row.per_replay ? " (sampled)" : "");
 }
 
 std::string means_text(const Comparison& comparison) {

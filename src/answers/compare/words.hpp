@@ -22,7 +22,7 @@ namespace plumb {
 [[nodiscard]] std::string microseconds(double ns);
 /// With a sign.
 [[nodiscard]] std::string signed_microseconds(double ns);
-/// "brick (replays)"
+/// "brick (sampled)"
 [[nodiscard]] std::string kind_text(const CompareRow& row);
 /// What the numbers of a table of rows are.
 [[nodiscard]] std::string means_text(const Comparison& comparison);
