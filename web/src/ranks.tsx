@@ -7,7 +7,7 @@ import { fixed, grouped, percent } from "./text";
 
 interface Range { least_ns: number; most_ns: number }
 interface Rank {
-  rank: number; file: string; host: string; clock: string; offset_ns: Figure; error_ns: Figure; drift_ppm: Figure; collectives: number; last: number;
+  rank: number; file: string; trace?: string; host: string; clock: string; offset_ns: Figure; error_ns: Figure; drift_ppm: Figure; collectives: number; last: number;
   last_at_most: number; wait: Range; time_ns: number; message_wait: Range; messages: number; busy_share: Figure; hidden_share: Figure;
   layers: { layer: number; wait: Range }[];
 }
@@ -17,7 +17,7 @@ interface Collective {
 }
 interface Late { rank: number; margin_ns: number; last: number; collectives: number; expected: number; alone_ns: number; cost_share: number; host_bound: boolean; idle_share: Figure; others_idle_share: Figure }
 export interface RanksFound {
-  world: number; hosts: number; collectives: number; steps: number; run_ns: number; gain: Range; ranks: Rank[]; late: Late[]; groups: Collective[]; layers: Collective[];
+  world: number; hosts: number; collectives: number; steps: number; numbered: boolean; run_ns: number; gain: Range; ranks: Rank[]; late: Late[]; groups: Collective[]; layers: Collective[];
   worst: { brick: string; group: string; layer?: number; step?: number; number: number; arrivals: number[]; wait: Range; move: Range; verdict: string }[];
   experts: { layer: number; rank: number; most: number; mean: number; imbalance: number }[];
   transfers: { from: number; to: number; directed: boolean; transfers: number; time: Range }[]; contradictions: string[]; notes: string[];
@@ -36,12 +36,15 @@ function medianOf(values: number[]): number {
   return sorted.length === 0 ? 0 : sorted.length % 2 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2;
 }
 
+/// Where ranks are numbered by the names of their files, those say which rank is meant.
+const fileOf = (row: Rank) => (row.trace ? `${row.file} of ${row.trace}` : row.file);
+
 function Verdict({ found }: { found: RanksFound }) {
-  const one = found.late[0];
+  const one = found.late[0], row = found.numbered && one && found.ranks.find((each) => each.rank === one.rank);
   if (found.collectives === 0) return <p class="verdict"><b>No collective was matched.</b> Who waited for whom is not known.</p>;
   if (!one) return <p class="verdict"><b>No rank is late.</b> None is last more often than chance lets it, and costs 1 % of the run.</p>;
   return (
-    <p class="verdict"><b>Rank {one.rank} is late.</b> It is the last to arrive{one.margin_ns > 0 && `, by ${grouped(one.margin_ns / 1e3)} us or more,`} in {grouped(one.last)} of {grouped(one.collectives)} collectives{one.margin_ns > 0 && " where some rank may be"} ({fixed(one.expected, 0)} if all were alike),
+    <p class="verdict"><b>Rank {one.rank}{row && <>, <Name of={fileOf(row)} />,</>} is late.</b> It is the last to arrive{one.margin_ns > 0 && `, by ${grouped(one.margin_ns / 1e3)} us or more,`} in {grouped(one.last)} of {grouped(one.collectives)} collectives{one.margin_ns > 0 && " where some rank may be"} ({fixed(one.expected, 0)} if all were alike),
       {" "}{fixed(one.alone_ns / 1e3, 1)} us after the one before it on average: {percent(one.cost_share)} of the run is lost to it at least.
       {one.host_bound && ` Its devices idle ${percent(valueOf(one.idle_share) ?? 0)} of the time, those of the others ${percent(valueOf(one.others_idle_share) ?? 0)}: it is bound by its host.`}</p>
   );
@@ -134,7 +137,7 @@ export function Ranks({ found }: { found: RanksFound }) {
         <Table label="Ranks" rows={found.ranks} columns={[
           { head: "rank", left: true, cell: (row) => row.rank, key: (row) => row.rank },
           { head: "host", left: true, cell: (row) => <Name of={row.host} /> },
-          { head: "file", left: true, cell: (row) => <Name of={row.file} /> },
+          { head: "file", left: true, cell: (row) => <Name of={fileOf(row)} /> },
           { head: "clock", left: true, cell: (row) => row.clock },
           { head: "offset us", cell: (row) => <Num of={row.offset_ns} unit={1e3} decimals={1} /> },
           { head: "\u00b1 us", cell: (row) => <Num of={row.error_ns} unit={1e3} decimals={1} />, key: (row) => valueOf(row.error_ns) },
