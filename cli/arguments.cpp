@@ -147,19 +147,37 @@ std::string sentence_of(const CLI::App& root, const CLI::ParseError& error) {
     return with_hint(path_of(app) + ": " + error.what(), {}, app);
 }
 
-/// The library reads "-1" for a whole number from 0 on as the largest one, and so what is larger than that.
-std::string no_other_number(const std::string& word) {
+/// The library reads "-1" for a whole number from 0 on as the largest one, and so what is larger than that; "010" as 8, and "0x10"
+/// as 16.
+std::string no_other_number(std::string& word) {
+    const std::size_t sign = word.starts_with("-") ? 1 : 0;
+    const std::size_t digit = word.find_first_not_of('0', sign);
+    if (digit == std::string::npos || digit == sign) {
+        return {};
+    }
+    if (word[digit] == 'x' || word[digit] == 'X') {
+        return word + " is no whole number";
+    }
+    if (word[digit] >= '0' && word[digit] <= '9') {
+        word.erase(sign, digit - sign);
+    }
+    return {};
+}
+
+std::string no_other_number_from_0(std::string& word) {
     std::uint64_t value = 0;
     const auto read = std::from_chars(word.data(), word.data() + word.size(), value);
     return word.starts_with("-")                       ? word + " is no whole number from 0 on"
            : read.ec == std::errc::result_out_of_range ? word + " is larger than 18446744073709551615"
-                                                       : std::string();
+                                                       : no_other_number(word);
 }
 
 void refuse_other_numbers(CLI::App& app) {
     for (CLI::Option* option : app.get_options()) {
         if (option->get_type_name().starts_with("UINT")) {
-            option->check(no_other_number);
+            option->transform(CLI::Validator(no_other_number_from_0, ""));
+        } else if (option->get_type_name().starts_with("INT")) {
+            option->transform(CLI::Validator(no_other_number, ""));
         }
     }
     for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {

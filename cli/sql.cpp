@@ -62,12 +62,18 @@ plumb::Result<plumb::sql::QueryTable> answer(const std::string& query, const std
     return plumb::sql::query(query, (*folder)->path(), written->recordings, interrupted());
 }
 
-int list_queries(bool json) {
+std::string answer_text(const plumb::sql::QueryTable& table, const SqlArguments& arguments) {
+    return arguments.json  ? json_of(table)
+           : arguments.csv ? csv_of(table)
+                           : text_of(table, {stdout_has_color(), stdout_columns()});
+}
+
+int list_queries(const SqlArguments& arguments) {
     plumb::sql::QueryTable table{{{"query", {}}, {"answers", {}}}, {}};
     for (const plumb::sql::ShippedQuery& query : plumb::sql::shipped_queries()) {
         table.rows.push_back({query.name, query.meaning});
     }
-    std::cout << (json ? json_of(table) : text_of(table, {stdout_has_color(), stdout_columns()}));
+    std::cout << answer_text(table, arguments);
     return exit_ok;
 }
 
@@ -88,7 +94,7 @@ std::string query_of(SqlArguments& arguments) {
 
 int sql(SqlArguments& arguments) {
     if (arguments.list) {
-        return list_queries(arguments.json);
+        return list_queries(arguments);
     }
     const std::string query = query_of(arguments);
     if (query.empty() || arguments.words.empty()) {
@@ -101,9 +107,7 @@ int sql(SqlArguments& arguments) {
     if (!table) {
         return say_error(table.error().message, arguments.json, "\n"); // DuckDB points at a place in the query
     }
-    std::cout << (arguments.json  ? json_of(*table)
-                  : arguments.csv ? csv_of(*table)
-                                  : text_of(*table, {stdout_has_color(), stdout_columns()}));
+    std::cout << answer_text(*table, arguments);
     if (!arguments.shipped.empty() && !table->only_sampled.empty()) {
         std::cerr << "note: timed in sampled steps only, which this query leaves out: " << table->only_sampled
                   << "; plumb report has them.\n";

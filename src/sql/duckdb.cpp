@@ -171,7 +171,8 @@ Result<QueryTable> Duckdb::query(const std::string& text) {
         const std::string message = calls_->result_error(&result);
         const bool other = message.starts_with("Parser Error"); // the text itself was parsed above
         error = Error{ErrorCode::invalid_argument,
-                      other ? "plumb sql takes a select, and this is another statement" : without_wrapper(message)};
+                      other ? "plumb sql takes one select and nothing behind it; this is another statement, or has more"
+                            : without_wrapper(message)};
     }
     for (std::size_t i = 0; i < table.columns.size() && !error; ++i) {
         table.columns[i].name = calls_->column_name(&result, i); // no two alike, whatever the query says

@@ -59,10 +59,20 @@ std::string names_of(const Names& recordings) {
     return made;
 }
 
+/// What of a path would be a pattern stands for itself.
+std::string no_pattern(const std::string& path) {
+    std::string made;
+    for (const char character : path) {
+        const bool special = character == '*' || character == '?' || character == '[';
+        made += special ? std::string("[") + character + ']' : std::string(1, character);
+    }
+    return made;
+}
+
 std::string views_of(const std::string& folder, const Names& recordings) {
     const auto table = [&folder](const char* name) {
         return std::string("create view ") + name + " as from read_parquet(" +
-               quoted(folder + '/' + name + "/*/*/*.parquet") + ", hive_partitioning = false);\n";
+               quoted(no_pattern(folder) + '/' + name + "/*/*/*.parquet") + ", hive_partitioning = false);\n";
     };
     return table("scopes") + table("steps") +
            "create view bricks as select recording, host, rank, phase, brick, category, kind, leaf, source, count(*) as calls,"

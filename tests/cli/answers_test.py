@@ -422,6 +422,7 @@ class Wall(Case):
     def test_phase_step_and_slowest_each_change_the_answer(self):
         self.assertEqual([phase["phase"] for phase in self.wall(recording(), "--phase", "decode")["phases"]], ["decode"])
         one = self.wall(recording(), "--step", "20")
+        self.assertEqual(self.wall(recording(), "--step", "020"), one)
         self.assertEqual((one["step"], [phase["steps"] for phase in one["phases"]]), (20, [1]))
         periods = [step["period_ns"] for step in self.wall(recording(), "--slowest", "3")["slowest"]]
         self.assertEqual((len(periods), periods), (3, sorted(periods, reverse=True)))

@@ -68,6 +68,7 @@ class Arguments(Case):
 
     def test_a_number_that_is_none_is_refused_with_what_is_one(self):
         self.assert_bad_input(plumb("report", "x", "--warmup", "1e3"), '--warmup takes a whole number, not "1e3"')
+        self.assert_bad_input(plumb("report", "x", "--warmup", "0x10"), "0x10 is no whole number")
         self.assert_bad_input(plumb("steps", "x", "--slowest", "1.5"), "1.5 not in range 0 to 1000")
         self.assert_bad_input(plumb("check", "x", "--coverage", "abc"), '--coverage takes a number, not "abc"')
         self.assert_bad_input(plumb("report", "x", "--warmup", "9" * 20), "9" * 20 + " is larger than 18446744073709551615")

@@ -148,7 +148,8 @@ void requests(plumb::Profiler& prof) {
 
 int main(int argc, char** argv) {
     if (argc != 2 && argc != 3) {
-        std::fprintf(stderr, "usage: make_recording FILE [tiles|nodes|crowd|hostile|requests|long|loose|killed]\n");
+        std::fprintf(stderr,
+                     "usage: make_recording FILE [tiles|nodes|crowd|hostile|requests|long|loose|warm|killed]\n");
         return 2;
     }
     const auto is = [&](const char* word) {
@@ -166,10 +167,12 @@ int main(int argc, char** argv) {
     prof.describe("layers", "3");
     if (is("loose")) { // no step at all
         PLUMB_BRICK(prof, plumb::host, plumb::Brick::attention);
+    } else if (is("warm")) { // no step that counts
+        short_steps(prof, 3);
     } else {
         step(prof, names, plumb::Phase::prefill, 16, 16);
     }
-    for (int index = 0; !is("loose") && index < 128; ++index) {
+    for (int index = 0; !is("loose") && !is("warm") && index < 128; ++index) {
         step(prof, names, plumb::Phase::decode, 1, 17 + index);
     }
     std::thread([&prof] { spans(prof); }).join();

@@ -239,6 +239,13 @@ const tests = {
       assert.ok(asked.waits.length > 0);
       assert.deepEqual(await numbers("The longest waits"), asked.waits.map((one) => figures(one.wait_ns, ...(one.step_ns === undefined ? [] : [one.step_ns]), one.ttft_ns, one.tpot_ns)));
     });
+    await open(pageOf(recording("requests")), {}, async (page) => { // it stands on decode
+      const row = page.locator("#requests").getByRole("table", { name: "The longest waits", exact: true }).locator("tbody tr").filter({ hasText: "prefill" }).first();
+      const link = row.locator("a");
+      const step = await link.innerText();
+      await link.click();
+      assert.match(await page.locator("#timeline .row").first().innerText(), new RegExp(`step ${step}\\b[^]*prefill`));
+    });
     await open(pageOf(recording()), {}, async (page) => assert.doesNotMatch(await page.locator("body").innerText(), /request/i));
   },
   async "pages hold names of files and no folders, and what was redacted is nowhere"() {
@@ -445,6 +452,7 @@ const tests = {
       assert.match(await page.locator(".verdict").innerText(), /no complete step/);
       assert.match(await page.locator("#bricks").innerText(), /attention/);
     });
+    await open(pageOf(recording("warm")), {}, async (page) => assert.match(await page.locator(".verdict").innerText(), /warm-up/));
     await open(pageOf(recording("killed")), {}, async (page) => assert.match(await page.locator("#bricks").innerText(), /lm_head/));
     await open(pageOf(recording("graphs")), {}, async (page) => assert.match(await page.locator("#graphs").innerText(), /128/));
     await open(pageOf(join(golden, "v1_graph_nodes.plumb")), {}, async (page) => assert.match(await page.locator("#graphs").innerText(), /18446744073709551615/));

@@ -13,7 +13,7 @@ export interface Divergence {
 }
 
 const file = (path: string) => path.slice(path.lastIndexOf("/") + 1);
-const where = (place: Place) => `step ${place.step}${place.layer === undefined ? "" : ` layer ${place.layer}`} brick ${visible(place.brick, 60)}`;
+const where = (place: Place) => `${place.step === undefined ? "outside of steps" : `step ${place.step}`}${place.layer === undefined ? "" : ` layer ${place.layer}`} brick ${visible(place.brick, 60)}`;
 const inputs: Record<string, string> = { agree: "What went in agrees, so it is the operation itself.", disagree: "What went in disagrees already: it was handed down." };
 const small = (value: number) => (value === 0 ? "0" : Number(value.toPrecision(3)).toString());
 

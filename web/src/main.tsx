@@ -14,7 +14,7 @@ import { Ranks, type RanksFound } from "./ranks";
 import { Requests, type RequestsData } from "./requests";
 import { Roofline } from "./roofline";
 import { Steps } from "./steps";
-import { grouped, percent, visible } from "./text";
+import { grouped, percent, time, visible } from "./text";
 import { type Asked, Timeline } from "./timeline";
 import { Wall } from "./wall";
 
@@ -28,8 +28,8 @@ function Imported({ report }: { report: Report }) {
   return said.length === 0 ? null : <ul class="why">{said.map(({ key, value }) => <li key={key}><b>import</b> <Name of={value} most={600} /></li>)}</ul>;
 }
 
-function Summary({ report, phase, wall }: { report: Report; phase: PhaseSummary | undefined; wall: WallData | undefined }) {
-  const account = wall?.phases.find((one) => one.phase === phase?.phase);
+function Summary({ report, phase, wall }: { report: Report; phase: PhaseSummary | undefined; wall: Part<WallData> }) {
+  const account = "found" in wall ? wall.found.phases.find((one) => one.phase === phase?.phase) : undefined;
   const best = account?.gains.slice(1).sort((a, b) => b.at_most_ns - a.at_most_ns)[0] ?? account?.gains[0];
   const losses = report.losses.reduce((sum, loss) => sum + loss.count, 0);
   const period = phase?.period;
@@ -38,7 +38,7 @@ function Summary({ report, phase, wall }: { report: Report; phase: PhaseSummary 
     <section id="answer" aria-labelledby="answer-h">
       <h2 id="answer-h" class="quiet">The answer</h2>
       {phase === undefined
-        ? <p class="verdict">This recording holds no complete step, so there is no time per token. What was timed stands below.</p>
+        ? <p class="verdict">There is no time per token: <Name of={"absent" in wall ? wall.absent : "no step counts"} most={600} />. What was timed stands below.</p>
         : account
           ? <p class="verdict"><b>{verdicts[account.bound] ?? account.bound}.</b> <Name of={account.reason} most={1000} />
               {best && best.share >= 0.001 && best.share < 1 && <> Most to gain: <Name of={best.what} />, at most {percent(best.share)} of the time.</>}</p>
@@ -47,7 +47,7 @@ function Summary({ report, phase, wall }: { report: Report; phase: PhaseSummary 
         {phase && period && <>
           <div><dt>{phase.phase}</dt><dd data-fact="tokens_per_second"><Num of={phase.tokens_per_second} /> <small>tokens per second</small></dd></div>
           <div><dt>{median ? "median step" : "mean step"}</dt><dd data-fact="period"><Num of={median ? period.p50_ns : period.mean_ns} unit={1e6} /> ms
-            <small>{typeof period.p90_ns === "number" ? <>p90 <Num of={period.p90_ns} unit={1e6} /> ms</> : `slowest ${(period.max_ns / 1e6).toPrecision(3)} ms`}</small></dd></div>
+            <small>{typeof period.p90_ns === "number" ? <>p90 <Num of={period.p90_ns} unit={1e6} /> ms</> : `slowest ${time(period.max_ns)}`}</small></dd></div>
           <div><dt>steps counted</dt><dd data-fact="steps"><span class="num" data-v={phase.steps}>{grouped(phase.steps)}</span>
             <small>{phase.warmup_steps > 0 ? `${grouped(phase.warmup_steps)} warm-up apart` : "no warm-up apart"}</small></dd></div>
           <div><dt>coverage</dt><dd data-fact="coverage"><Num of={phase.wall.coverage} unit={0.01} decimals={1} suffix={" %"} /> <small>of {report.tracks.some((track) => track.device) ? "host busy" : "busy"} time is in a brick</small></dd></div>
@@ -103,6 +103,12 @@ function RunView({ run }: { run: Run }) {
   const replays = part<Replays>(run, "replays");
   const graphs = "found" in replays && replays.found.graphs.length > 0 ? replays.found : undefined;
   const timelines = part<TimelineData>(run, "timeline");
+  // A request may lead to a step of another phase than the one that is shown.
+  const open = (step: number) => {
+    const of = "found" in timelines ? timelines.found.steps.find((one) => one.step === step)?.phase : undefined;
+    if (of !== undefined && words.includes(of)) setPhase(of);
+    setStep({ step });
+  };
   const asking = part<RequestsData>(run, "requests");
   const requests = "found" in asking && asking.found.requests > 0 ? asking.found : undefined;
   const worth = part<FindingsData>(run, "findings");
@@ -119,15 +125,15 @@ function RunView({ run }: { run: Run }) {
       <main id="main">
         <p class="about">{about.length > 0 ? about.map((text, i) => <>{i > 0 && " \u00b7 "}<Name of={text} most={300} /></>) : "The recording does not say what ran."}</p>
         {words.length > 1 && <div class="row"><span class="faint">Steps of</span><Choice label="Phase" options={words.map((word) => ({ value: word, text: word === "none" ? "no phase" : word }))} value={phase} onChange={setPhase} /></div>}
-        <Summary report={report} phase={phases.find((p) => p.phase === phase)} wall={"found" in wall ? wall.found : undefined} />
+        <Summary report={report} phase={phases.find((p) => p.phase === phase)} wall={wall} />
         {findings.length > 0 && <Findings found={findings} />}
         <Wall wall={wall} phase={phase} />
         <Bricks report={report} phase={phase} histogram={part<Histogram>(run, "histogram")} />
         <Layers layers={layersOf(run, phase)} phase={phase} />
-        <Steps steps={part<StepData>(run, "steps")} phase={phase} timeline={timelines} onOpen={(step) => setStep({ step })} />
+        <Steps steps={part<StepData>(run, "steps")} phase={phase} timeline={timelines} onOpen={open} />
         <Timeline timeline={timelines} report={report} phase={phase} asked={asked} />
         <Roofline report={report} phase={phase} />
-        {requests && <Requests found={requests} kept={"found" in timelines ? timelines.found.steps.map((one) => one.step) : []} onOpen={(step) => setStep({ step })} />}
+        {requests && <Requests found={requests} kept={"found" in timelines ? timelines.found.steps.map((one) => one.step) : []} onOpen={open} />}
         {graphs && <Graphs replays={graphs} />}
         <Unknown run={run} report={report} />
       </main>

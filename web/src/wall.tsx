@@ -109,7 +109,7 @@ export function Wall({ wall, phase }: { wall: Part<WallData>; phase: string }) {
                 <Table label="The wall clock by lane" rows={lines} columns={[
                   { head: "time", left: true, cell: (line) => <span class={line.inner ? "inner" : ""}>{line.index >= 0 && <svg class="swatch" viewBox="0 0 12 12" aria-hidden="true"><rect width="12" height="12" fill={fillOf(pieces[line.index]!, line.index)} /></svg>}{line.word}</span> },
                   ...lanes.flatMap((lane) => [
-                    { head: lane.name, cell: (line: Line) => line.of(lane) === undefined ? <span class="faint">-</span> : lane.steps > 0 ? <Num of={per(line.of(lane), lane.steps)} unit={1e3} decimals={1} /> : <span class="na">n/a</span> },
+                    { head: visible(lane.name, 60), cell: (line: Line) => line.of(lane) === undefined ? <span class="faint">-</span> : lane.steps > 0 ? <Num of={per(line.of(lane), lane.steps)} unit={1e3} decimals={1} /> : <span class="na">n/a</span> },
                     { head: "%", cell: (line: Line) => { const ns = valueOf(line.of(lane)); return ns === undefined ? "" : lane.period_ns > 0 ? fixed((100 * ns) / lane.period_ns, 1) : ""; } },
                   ]),
                 ]} />
