@@ -90,6 +90,7 @@ class PLUMB_API ExecGraphBuilder {
   private:
     std::vector<GraphNode> nodes_;
     std::vector<std::pair<NodeId, NodeId>> edges_;
+    std::vector<std::pair<NodeId, NodeId>> contained_; // outer, inner
     std::vector<std::string> names_;
     std::vector<std::uint32_t> name_slots_; // open addressing by hash; 0: free, else index + 1
     std::vector<LaunchShape> launches_;

@@ -70,13 +70,7 @@ NodeId ExecGraphBuilder::add_task(GraphNode node, const TaskShape& shape) {
     return add(node);
 }
 
-void ExecGraphBuilder::contain(NodeId outer, NodeId inner) {
-    if (inner < nodes_.size()) {
-        nodes_[inner].parent = outer;
-    } else {
-        edges_.emplace_back(outer, inner); // build() says that there is no such node
-    }
-}
+void ExecGraphBuilder::contain(NodeId outer, NodeId inner) { contained_.emplace_back(outer, inner); }
 
 void ExecGraphBuilder::depend(NodeId earlier, NodeId later) { edges_.emplace_back(earlier, later); }
 
@@ -90,6 +84,14 @@ Result<ExecGraph> ExecGraphBuilder::build() {
     *this = {};
     if (taken.overflow_) {
         return Error{ErrorCode::unsupported, "a graph holds at most 4294967294 nodes; build it in parts"};
+    }
+    for (const auto& [outer, inner] : taken.contained_) {
+        if (inner >= taken.nodes_.size()) {
+            return Error{ErrorCode::invalid_argument, "node " + std::to_string(inner) +
+                                                          ", which was never added, lies inside node " +
+                                                          std::to_string(outer) + "; add that one too"};
+        }
+        taken.nodes_[inner].parent = outer;
     }
     ExecGraph graph;
     GraphAssembly assembly(graph, taken.edges_);

@@ -101,6 +101,21 @@ TEST(ExecGraphBuilder, what_was_never_added_and_negative_times_are_errors) {
     EXPECT_NE(error_of(builder).find("has no name"), std::string::npos);
 }
 
+TEST(ExecGraphBuilder, a_node_may_be_told_what_contains_it_before_either_is_added) {
+    ExecGraphBuilder builder;
+    builder.contain(0, 1);
+    add(builder, "layer", 10);
+    add(builder, "brick", 10);
+    const auto graph = builder.build();
+    ASSERT_TRUE(graph.ok()) << graph.error().message;
+    EXPECT_EQ((*graph)[1].parent, 0u);
+    EXPECT_EQ(graph->edges(), 0u);
+    EXPECT_EQ(graph->analyse().length_ns, 10) << "the one is the time of the other";
+    add(builder, "alone");
+    builder.contain(0, 3);
+    EXPECT_EQ(error_of(builder), "node 3, which was never added, lies inside node 0; add that one too");
+}
+
 TEST(ExecGraphBuilder, durations_that_no_path_could_sum_up_are_an_error) {
     ExecGraphBuilder builder;
     constexpr std::int64_t absurd = (std::int64_t{1} << 62) - 1;
