@@ -88,8 +88,9 @@ ReplayRow ReplayReader::row_of(std::uint32_t graph, const recording::GraphInfo& 
     row.rows_used = info.rows_used;
     row.rows_padded = info.rows_padded;
     row.padding_wasted =
-        info.rows_padded == 0 || info.rows_used > info.rows_padded
-            ? stats::absent("the engine did not say how many rows it padded")
+        info.rows_padded == 0 ? stats::absent("the engine did not say how many rows it padded")
+        : info.rows_used > info.rows_padded
+            ? stats::absent("the engine said that more rows carried work than were replayed")
             : stats::measured(1 - static_cast<double>(info.rows_used) / static_cast<double>(info.rows_padded));
     row.nodes = info.nodes;
     row.unattributed = info.unattributed;
@@ -98,8 +99,8 @@ ReplayRow ReplayReader::row_of(std::uint32_t graph, const recording::GraphInfo& 
         row.node_changes.push_back({change.kernel, change.before, change.after});
     }
     row.baked_in = info.baked_in;
-    add_device_time(row, graph);
     add_costs(row, info);
+    add_device_time(row, graph);
     return row;
 }
 
@@ -125,15 +126,17 @@ void ReplayReader::add_costs(ReplayRow& row, const recording::GraphInfo& info) {
     row.instantiate_ns = known(info.instantiate_ns);
     row.upload_ns = known(info.upload_ns);
     row.launch_ns = known(info.launch_ns);
+    row.launches_timed = row.launch_ns.value ? info.replays : 0;
     row.bytes = known(info.bytes, "not estimated");
     row.twin = info.twin;
     row.twin_reason = info.twin_reason;
     row.sites_told_by = info.sites_told_by;
-    const char* no_twin = info.twin.empty()     ? "there is no twin"
-                          : info.evictions != 0 ? "the twin went with its graph"
-                                                : "not measured in this run";
+    const char* no_twin = info.twin.empty() ? "there is no twin" : "not measured in this run";
     row.twin_build_ns = known(info.twin_build_ns, no_twin);
-    row.twin_bytes = known(info.twin_bytes, no_twin);
+    row.twin_bytes = known(info.twin_bytes, info.twin.empty()            ? no_twin
+                                            : !std::isfinite(info.bytes) ? "not estimated"
+                                                                         : "the twin was given up, or went with its "
+                                                                           "graph");
     row.tick_ns = known(info.tick_ns, no_twin);
     row.site_cost_ns = known(info.site_cost_ns, "not calibrated, or its readings lie too far apart");
     row.site_cost_error_ns = known(info.site_cost_error_ns, "not calibrated, or its readings lie too far apart");

@@ -42,8 +42,9 @@ struct ReplayRow {
     Figure raw_device_ns; // with the cost of the stamps left in
     Figure plain_span_ns; // median span of plain replays by outer events
     Figure capture_ns, instantiate_ns, upload_ns, launch_ns, bytes;
-    std::string twin;        // "event", "stamp"; empty: none
-    std::string twin_reason; // why there is none
+    std::uint64_t launches_timed = 0; // replays that launch_ns is of: fewer where the run was cut short
+    std::string twin;                 // "event", "stamp"; empty: none
+    std::string twin_reason;          // why there is none
     std::string sites_told_by;
     Figure twin_build_ns, twin_bytes, tick_ns, site_cost_ns, site_cost_error_ns, closure_raw, closure;
     std::uint64_t every = 0; // one replay out of so many is sampled; 0: none

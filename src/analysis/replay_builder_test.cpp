@@ -94,6 +94,49 @@ TEST(Replays, F11_a_key_has_the_time_of_the_device_from_stamps_or_none_never_tha
     EXPECT_NEAR(report.graphs[1].launch_ns.value.value(), 250e3, 1e-6);
 }
 
+TEST(Replays, the_time_of_launches_is_of_those_that_a_row_of_a_run_cut_short_had_seen) {
+    Tape source = with_graph_track(64);
+    recording::GraphInfo info = captured(64);
+    info.replays = 10;
+    info.launch_ns = 10 * 5e3;
+    source.graphs_ = {info};
+    for (std::int64_t i = 0; i < 1000; ++i) {
+        source.launch(host_track, 64, 0, 1, i * 20 * us, i * 20 * us + 5 * us);
+    }
+    const ReplayReport report = replays_of(source);
+    EXPECT_EQ(report.graphs[0].replays, 1000u);
+    EXPECT_EQ(report.graphs[0].launches_timed, 10u);
+    EXPECT_NEAR(report.graphs[0].launch_ns.value.value(), 50e3, 1e-6);
+}
+
+TEST(Replays, a_missing_twin_is_why_there_is_no_time_of_the_device) {
+    Tape source = with_graph_track(64);
+    recording::GraphInfo info = captured(64);
+    info.replays = 100;
+    info.twin_reason = "n/a (memory nodes)";
+    source.graphs_ = {info};
+    EXPECT_EQ(replays_of(source).graphs[0].device_ns.reason,
+              "no replay was sampled, for there is no twin: n/a (memory nodes)");
+}
+
+TEST(Replays, bytes_of_a_twin_that_went_are_not_called_unmeasured) {
+    Tape source = with_graph_track(64);
+    recording::GraphInfo info = captured(64);
+    info.twin = "event";
+    info.twin_build_ns = 1e6;
+    info.bytes = 1e6;
+    recording::GraphInfo unknown = info, none = info;
+    unknown.key = 65;
+    unknown.bytes = recording::GraphInfo::unknown;
+    none.key = 66;
+    none.twin.clear();
+    source.graphs_ = {info, unknown, none};
+    const ReplayReport report = replays_of(source);
+    EXPECT_EQ(report.graphs[0].twin_bytes.reason, "the twin was given up, or went with its graph");
+    EXPECT_EQ(report.graphs[1].twin_bytes.reason, "not estimated");
+    EXPECT_EQ(report.graphs[2].twin_bytes.reason, "there is no twin");
+}
+
 TEST(Replays, what_was_never_replayed_is_listed_with_its_cost) {
     Tape source = with_graph_track(1);
     recording::GraphInfo idle = captured(7);
@@ -130,6 +173,8 @@ TEST(Replays, padding_is_a_share_of_rows_and_absent_where_nobody_counted) {
     EXPECT_EQ(report.graphs[0].eager_steps[0].second, 3u);
     EXPECT_FALSE(report.graphs[1].padding_wasted.value.has_value());
     EXPECT_FALSE(report.graphs[2].padding_wasted.value.has_value());
+    EXPECT_EQ(report.graphs[1].padding_wasted.reason, "the engine did not say how many rows it padded");
+    EXPECT_EQ(report.graphs[2].padding_wasted.reason, "the engine said that more rows carried work than were replayed");
 }
 
 TEST(Replays, launches_of_a_key_without_a_row_are_not_silent) {

@@ -55,10 +55,12 @@ std::string changes_of(const ReplayRow& row, bool lost) {
 }
 
 Figure launch_per_replay(const ReplayRow& row) {
-    if (!row.launch_ns.value || row.replays == 0) {
-        return {std::nullopt, row.replays == 0 ? "it was never replayed" : row.launch_ns.reason};
+    if (!row.launch_ns.value || row.launches_timed == 0) {
+        return {std::nullopt, row.replays == 0       ? "it was never replayed"
+                              : !row.launch_ns.value ? row.launch_ns.reason
+                                                     : "not measured in this run"};
     }
-    return {*row.launch_ns.value / static_cast<double>(row.replays), {}};
+    return {*row.launch_ns.value / static_cast<double>(row.launches_timed), {}};
 }
 
 /// How often it was instantiated and updated is known of graphs that a cache of ours keeps.
@@ -106,6 +108,7 @@ void add_reasons(Page& page, const ReplayReport& report) {
         count("launch us", launch_per_replay(row));
         count("MiB", row.bytes);
         if (!row.twin.empty()) {
+            count("MiB of the twin", row.twin_bytes);
             count("closure", row.closure);
         }
     }
@@ -206,7 +209,10 @@ void add_details(Page& page, const ReplayRow& row) {
         return with_unit(figure, ns_per_ms, " ms");
     };
     say("cost  ", "capture " + ms(row.capture_ns) + ", instantiate " + ms(row.instantiate_ns) + ", upload " +
-                      ms(row.upload_ns) + ", launches " + ms(row.launch_ns));
+                      ms(row.upload_ns) + ", launches " + ms(row.launch_ns) +
+                      (row.launch_ns.value && row.launches_timed < row.replays
+                           ? " (of " + grouped(row.launches_timed) + " replays)"
+                           : ""));
     add_twin(page, row);
 }
 

@@ -35,6 +35,7 @@ ReplayReport sample_replays() {
     row.instantiate_ns = measured(2.5e6);
     row.upload_ns = measured(0.5e6);
     row.launch_ns = measured(12000 * 6.25e3);
+    row.launches_timed = 12000;
     row.bytes = measured(3.5 * 1048576);
     row.twin = "event";
     row.twin_build_ns = measured(7e6);
@@ -103,6 +104,17 @@ TEST(ReplaysText, every_part_of_a_life_is_shown_and_what_is_unknown_has_a_reason
     EXPECT_TRUE(contains(text, "\ntwin  graph 18446744073709551615: none: n/a (memory nodes)\n"));
     EXPECT_TRUE(contains(text, "\nn/a  device us: not measured in this run\n"));
     EXPECT_TRUE(contains(text, "\nnote  a note\n"));
+}
+
+TEST(ReplaysText, launch_us_is_of_the_replays_whose_launches_were_timed) {
+    ReplayReport report = sample_replays();
+    report.graphs[0].launches_timed = 120;
+    report.graphs[0].launch_ns = measured(120 * 6.25e3);
+    report.graphs[0].twin_bytes = missing("it went");
+    const std::string text = render_text(report);
+    EXPECT_TRUE(contains(text, " 6.25")) << text;
+    EXPECT_TRUE(contains(text, ", launches 0.750 ms (of 120 replays)\n")) << text;
+    EXPECT_TRUE(contains(text, "\nn/a  MiB of the twin: it went\n")) << text;
 }
 
 TEST(ReplaysJson, output_is_valid_under_the_schema_and_documented) {

@@ -67,7 +67,9 @@ void describe(V& v, const ReplayRow& r) {
     v("capture_ns", r.capture_ns, "");
     v("instantiate_ns", r.instantiate_ns, "");
     v("upload_ns", r.upload_ns, "");
-    v("launch_ns", r.launch_ns, "");
+    v("launch_ns", r.launch_ns, "of `launches_timed` replays");
+    v("launches_timed", r.launches_timed,
+      "replays that `launch_ns` is of; fewer than `replays` where a run was cut short");
     v("estimated_bytes", r.bytes, "without the twin");
     v("twin", r.twin, "`event` or `stamp`; empty: none");
     v("twin_reason", r.twin_reason, "why there is none");
