@@ -77,6 +77,36 @@ TEST(Findings, the_most_worthwhile_stands_first) {
     EXPECT_GT(all[0]["weight"].get<double>(), all[1]["weight"].get<double>());
 }
 
+/// Layer 5 of 8 takes 500 us more, 20 of them in a brick.
+TEST(Findings, an_odd_layer_is_not_blamed_on_the_brick_that_is_the_least_of_it) {
+    using planted::us;
+    planted::Tape tape;
+    tape.track(1);
+    std::int64_t now = 0;
+    for (std::uint64_t i = 0; i < 60; ++i) {
+        const std::int64_t step_begin = now;
+        tape.step_begin(1, i, Phase::decode, now);
+        for (std::uint16_t layer = 0; layer < 8; ++layer) {
+            const std::int64_t begin = now, length = (layer == 5 ? 120 : 100) * us;
+            tape.layer_begin(1, layer, begin);
+            tape.scope(1, Brick::attention, begin, begin + length);
+            now = begin + length + (layer == 5 ? 480 * us : 0);
+            tape.layer_end(1, layer, begin, now);
+        }
+        tape.step_end(1, Phase::decode, step_begin, now);
+    }
+    const answers::Said said = answers::said_of(findings_answer(), tape);
+    for (const json& one : said.document["runs"][0]["findings"]) {
+        if (one["kind"] == "odd_layer") {
+            EXPECT_EQ(one["subject"], "");
+            EXPECT_EQ(one["claim"], "the layer as a whole takes 6.00 times as long in layer 5 as in the others.");
+            EXPECT_EQ(one["evidence"].size(), 6u) << "of the brick too";
+            return;
+        }
+    }
+    ADD_FAILURE() << said.text;
+}
+
 /// Of 80 equal steps of 2 ms the first two take 20 ms.
 TEST(Findings, a_slow_warm_up_names_the_steps_that_were_slow_and_not_the_calm_ones_behind_them) {
     using planted::us;

@@ -53,6 +53,7 @@ struct OddInLayer {
     Excess leaves, outer; // of bricks that hold no others; the largest of what does
     double longest = 0;
     const OddLayer* worst = nullptr;
+    const OddLayer* widest = nullptr; // of what holds others
     std::vector<EvidenceRow> evidence;
 };
 
@@ -92,6 +93,7 @@ void find_odd_layers(FoundInPhase& found) {
             layer.leaves.add(excess);
         } else if (excess.likely > layer.outer.likely) {
             layer.outer = excess;
+            layer.widest = &odd;
         }
         // The brick says more than the layer that it lies in.
         if (layer.worst == nullptr || layer.worst->name.empty() ||
@@ -106,7 +108,11 @@ void find_odd_layers(FoundInPhase& found) {
             {"plumb layers", name_of(odd) + where + ", robust deviations", {odd.robust_z, {}}, ""});
     }
     for (auto& [number, layer] : layers) {
-        const Excess& excess = layer.leaves.likely > layer.outer.likely ? layer.leaves : layer.outer;
+        const bool by_leaves = layer.widest == nullptr || layer.leaves.likely > layer.outer.likely;
+        const Excess& excess = by_leaves ? layer.leaves : layer.outer;
+        if (!by_leaves && !layer.worst->parent && !layer.worst->name.empty()) {
+            layer.worst = layer.widest; // that brick is the least of it
+        }
         Finding finding;
         finding.kind = FindingKind::odd_layer;
         finding.subject = layer.worst->name;

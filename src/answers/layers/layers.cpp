@@ -22,12 +22,13 @@ namespace {
 using stats::absent;
 using stats::measured;
 
-constexpr std::size_t most_cells = std::size_t{1} << 20; // a cell is 40 bytes and a text
+constexpr std::size_t most_cells = std::size_t{1} << 20; // a cell is 48 bytes and a text
 constexpr const char* not_there = "it does not occur in this layer";
 constexpr std::size_t most_named = 5;     // bricks in one sentence
 constexpr double least_difference = 0.10; // of the median
 constexpr double histogram_error = 0.008; // of percentiles: layers may differ by it though they are alike
 constexpr double most_odd = 0.2;          // of the layers, or two of them; more are a second kind of layer
+constexpr double explains = 0.5;          // of what a layer is off, by its bricks
 
 Figure cell_of(const Row& row, LayerMetric metric) {
     switch (metric) {
@@ -63,6 +64,10 @@ Figure cell_of(const Row& row, LayerMetric metric) {
                           : measured(row.sum_per_step_ns);
     }
     return measured(row.time.self_ns / static_cast<double>(row.basis_steps));
+}
+
+bool is_percentile(LayerMetric metric) {
+    return metric == LayerMetric::p50 || metric == LayerMetric::p90 || metric == LayerMetric::p99;
 }
 
 class Layers {
@@ -122,12 +127,14 @@ void Layers::add_rows(const std::vector<Row>& rows) {
             added.device = row.device;
             added.basis = row.basis;
             for (const std::uint32_t layer : out_.layers) {
-                added.cells.push_back({layer, absent(not_there)});
+                added.cells.push_back({layer, absent(not_there), 0});
             }
         }
         LayerRow& target = out_.rows[place->second];
         target.parent = target.parent || row.parent;
-        target.cells[index_.at(*row.key.layer)].value = cell_of(row, options_.metric);
+        LayerCell& cell = target.cells[index_.at(*row.key.layer)];
+        cell.value = cell_of(row, options_.metric);
+        cell.calls = row.calls_per_step;
     }
     if (crowded) {
         out_.notes.emplace_back(
@@ -165,9 +172,9 @@ void Layers::judge(LayerRow& row) {
     }
     if (values.empty()) {
         row.median = row.mad = row.cells.front().value;
-        for (const auto& [layer, cell] : row.cells) { // a reason of its own says more than that it is not there
-            if (cell.reason != not_there) {
-                row.median = row.mad = cell;
+        for (const LayerCell& cell : row.cells) { // a reason of its own says more than that it is not there
+            if (cell.value.reason != not_there) {
+                row.median = row.mad = cell.value;
             }
         }
         return;
@@ -189,7 +196,7 @@ void Layers::judge(LayerRow& row) {
         if (difference > least_difference * median && difference > floor &&
             difference > stats::least_robust_z * deviation) {
             odd.push_back({row, cell.layer, value, median,
-                           (value - median) / std::max(deviation, std::abs(median) * 1e-9 + 1e-9)});
+                           (value - median) / std::max(deviation, std::abs(median) * 1e-9 + 1e-9), cell.calls});
         }
     }
     if (static_cast<double>(odd.size()) > std::max(2.0, most_odd * static_cast<double>(values.size()))) {
@@ -228,19 +235,33 @@ void Layers::note_not_compared() {
         std::string(all ? "Whether a layer is odd cannot be said" : "Whether a layer is odd in these cannot be said") +
         ": fewer than 5 layers have " + page::word_of(options_.metric) + " (" + why + ") of " + names +
         (found > most_named ? " and " + std::to_string(found - most_named) + " more" : "") +
-        (options_.metric == LayerMetric::sum ? "." : "; --metric sum needs one call."));
+        (is_percentile(options_.metric) ? "; --metric sum needs one call." : "."));
 }
 
-/// A layer is odd when a brick in it is: it is named for itself only where none of its bricks explains it.
+/// A layer is odd when a brick in it is: it is named for itself only where its bricks do not explain it. They do where those
+/// that are odd in the same direction make up half of the difference; numbers of calls and shares of the roofline do not
+/// add up, there one such brick is enough. The own time of a parent is no other brick's.
 void Layers::drop_explained_layers() {
-    std::set<std::pair<Phase, std::uint32_t>> explained;
+    const bool own = options_.metric == LayerMetric::self, per_step = own || options_.metric == LayerMetric::sum;
+    const bool adds_up = options_.metric != LayerMetric::calls && options_.metric != LayerMetric::roofline;
+    const auto off = [per_step](const OddLayer& odd) {
+        return std::abs(odd.value - odd.median) * (per_step ? 1 : odd.calls);
+    };
+    const auto explaining = [own](const OddLayer& odd) {
+        return !odd.name.empty() && (own || !odd.parent);
+    };
+    const auto place = [](const OddLayer& odd) {
+        return std::tuple(odd.phase, odd.layer, odd.value > odd.median);
+    };
+    std::map<std::tuple<Phase, std::uint32_t, bool>, double> explained;
     for (const OddLayer& odd : out_.odd) {
-        if (!odd.name.empty() && !odd.parent) {
-            explained.emplace(odd.phase, odd.layer);
+        if (explaining(odd)) {
+            explained[place(odd)] += off(odd);
         }
     }
     std::erase_if(out_.odd, [&](const OddLayer& odd) {
-        return (odd.name.empty() || odd.parent) && explained.contains({odd.phase, odd.layer});
+        const auto by = explained.find(place(odd));
+        return !explaining(odd) && by != explained.end() && (!adds_up || by->second >= explains * off(odd));
     });
 }
 

@@ -26,6 +26,7 @@ inline Words words_of(LayerMetric) {
 struct LayerCell {
     std::uint32_t layer = 0;
     Figure value;
+    double calls = 0; // per step
 };
 
 /// What a row is of. Without a name it is the layers themselves, from begin to end.
@@ -51,6 +52,7 @@ struct OddLayer : LayerSubject {
     std::uint32_t layer = 0;
     double value = 0, median = 0;
     double robust_z = 0;
+    double calls = 0; // per step, in that layer
 };
 
 struct LayerReport {

@@ -166,6 +166,70 @@ TEST(Layers, a_layer_whose_bricks_are_all_alike_is_named_for_itself) {
     EXPECT_EQ(report.odd[0].layer, 5u);
 }
 
+/// Layer 5 of 8 takes 400 us more between its bricks, or between those of its parent; there, each norm takes `length` us,
+/// and 20 us elsewhere.
+Report slow_between_bricks(std::int64_t length, bool parent = false) {
+    Tape source;
+    source.track(1);
+    std::int64_t t = 0;
+    for (std::uint64_t step = 0; step < 30; ++step) {
+        const std::int64_t step_begin = t;
+        source.step_begin(1, step, Phase::decode, t);
+        for (std::uint16_t layer = 0; layer < 8; ++layer) {
+            const std::int64_t begin = t;
+            source.layer_begin(1, layer, t);
+            source.scope(1, Brick::attention, t, t + 100 * us);
+            t += 100 * us;
+            for (int call = 0; call < 2; ++call) {
+                const std::int64_t moved = (layer == 5 ? length : 20) * us;
+                source.scope(1, Brick::rms_norm, t, t + moved);
+                t += moved;
+            }
+            t += layer == 5 ? 400 * us : 0;
+            if (parent) {
+                source.scope(1, Brick::moe_experts, begin, t);
+            }
+            source.layer_end(1, layer, begin, t);
+        }
+        source.step_end(1, Phase::decode, step_begin, t);
+    }
+    ReportOptions options;
+    options.brick_layers = true;
+    return report_of(source, options);
+}
+
+std::string odd_names(const LayerReport& report) {
+    std::string names;
+    for (const OddLayer& odd : report.odd) {
+        EXPECT_EQ(odd.layer, 5u);
+        names += (odd.name.empty() ? "layer" : odd.name) + " ";
+    }
+    return names;
+}
+
+TEST(Layers, a_brick_hides_its_layer_only_where_it_explains_it) {
+    for (const LayerMetric metric : {LayerMetric::p50, LayerMetric::mean, LayerMetric::sum}) {
+        SCOPED_TRACE(page::word_of(metric));
+        EXPECT_EQ(odd_names(layers(slow_between_bricks(10), metric)), "layer rms_norm ") << "it is faster";
+        EXPECT_EQ(odd_names(layers(slow_between_bricks(60), metric)), "layer rms_norm ") << "80 of 480 us";
+        EXPECT_EQ(odd_names(layers(slow_between_bricks(320), metric)), "rms_norm ") << "600 of 1000 us, in two calls";
+    }
+    EXPECT_EQ(odd_names(layers(slow_between_bricks(60), LayerMetric::calls)), "");
+    EXPECT_EQ(odd_names(layers(slow_between_bricks(320, true))), "rms_norm ");
+    EXPECT_EQ(odd_names(layers(slow_between_bricks(60, true))), "layer moe_experts rms_norm ");
+    EXPECT_EQ(odd_names(layers(slow_between_bricks(320, true), LayerMetric::self)), "rms_norm moe_experts ")
+        << "the time between bricks is the parent's own";
+}
+
+/// A roofline needs bytes or flops, however many calls there are.
+TEST(Layers, a_sum_is_recommended_only_where_calls_are_too_few) {
+    const Report run = run_of(alike);
+    const std::vector<std::string> notes = layers(run, LayerMetric::roofline).notes;
+    ASSERT_EQ(notes.size(), 1u);
+    EXPECT_EQ(notes[0].find("--metric sum"), std::string::npos) << notes[0];
+    EXPECT_NE(layers(run, LayerMetric::p90).notes.at(0).find("; --metric sum needs one call."), std::string::npos);
+}
+
 TEST(Layers, a_difference_below_the_floor_of_the_source_is_no_difference) {
     Report run = run_of(slow_17);
     run.own_cost.floor_ns = {60e3, {}};
