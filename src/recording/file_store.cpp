@@ -93,12 +93,18 @@ Status keep_aside(const std::string& path) {
     if (Status locked = lock_existing(path, O_RDONLY, old); !locked) {
         return locked;
     }
-    if (old.get() < 0) {
+    const std::string replays = path + replays_beside; // of the old run, also where its recording was removed
+    if (old.get() < 0 && access(replays.c_str(), F_OK) != 0) {
         return {};
     }
     for (unsigned n = 1; n <= most_kept_aside; ++n) {
-        const int failed = rename_to_free(path, path + "." + std::to_string(n));
+        const std::string kept = path + "." + std::to_string(n), kept_replays = kept + replays_beside;
+        if (access(kept.c_str(), F_OK) == 0 || access(kept_replays.c_str(), F_OK) == 0) {
+            continue;
+        }
+        const int failed = rename_to_free(path, kept);
         if (failed == 0 || failed == ENOENT) {
+            (void)rename_to_free(replays, kept_replays);
             return {};
         }
         if (failed != EEXIST) {

@@ -95,6 +95,27 @@ TEST(FileStore, an_existing_file_is_kept_aside_under_the_next_free_number) {
     EXPECT_FALSE(exists(path + ".3"));
 }
 
+TEST(FileStore, the_records_of_replays_are_kept_aside_with_their_recording) {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("run.plumb"), replays = path + replays_beside;
+    const auto run = [&](std::size_t size) {
+        ASSERT_TRUE(Writer::create({path}, full_metadata()).ok());
+        EXPECT_FALSE(exists(replays)) << "those of another run";
+        write_bytes(replays, Bytes(size, std::byte{65}));
+    };
+    run(1);
+    run(2);
+    EXPECT_TRUE(exists(path + ".1"));
+    EXPECT_EQ(read_bytes(path + ".1" + replays_beside).size(), 1u);
+    ASSERT_EQ(std::remove(path.c_str()), 0); // the recording alone
+    run(3);
+    EXPECT_EQ(read_bytes(path + ".2" + replays_beside).size(), 2u);
+    EXPECT_FALSE(exists(path + ".2"));
+    run(4);
+    EXPECT_TRUE(exists(path + ".3")) << "records of one run never lie beside the recording of another";
+    EXPECT_EQ(read_bytes(path + ".3" + replays_beside).size(), 3u);
+}
+
 TEST(FileStore, a_file_that_is_no_recording_is_kept_aside_too) {
     const TemporaryFolder folder;
     const std::string path = folder.file("run.plumb");

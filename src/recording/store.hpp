@@ -40,6 +40,9 @@ class Store {
     virtual void forget() noexcept = 0;
 };
 
+/// Behind a recording's path: the file of its replays (CudaGraphOptions::profile_path), which is kept aside with it.
+inline constexpr const char* replays_beside = ".replays.jsonl";
+
 std::unique_ptr<Store> make_memory_store();
 
 /// Creates the file with mode 0600 and `head` as its first bytes. A file already there is kept aside as path.1, .2 …;

@@ -5,6 +5,7 @@
 #include "base/os.hpp"
 #include "cudagraph/graph_cache.hpp"
 #include "plumb/profiler.hpp"
+#include "recording/store.hpp"
 #include "session/session.hpp"
 
 namespace plumb {
@@ -12,9 +13,9 @@ namespace plumb {
 namespace {
 
 std::string profile_path(const Profiler* profiler) {
-    const std::string recording = profiler != nullptr ? profiler->path() : "";
-    return recording.empty() ? "plumb-replays-" + std::to_string(base::process_id()) + ".jsonl"
-                             : recording + ".replays.jsonl";
+    const std::string path = profiler != nullptr ? profiler->path() : "";
+    return path.empty() ? "plumb-replays-" + std::to_string(base::process_id()) + ".jsonl"
+                        : path + recording::replays_beside;
 }
 
 } // namespace
