@@ -103,7 +103,7 @@ std::vector<std::string> brick_notes(const Trace& trace, const Labels& labels, c
 /// "61 layers: 61 by repeats, 61 by attention, 61 by time"
 std::string witnesses_of(const LabelledPass& pass) {
     std::string text = std::to_string(pass.layers) + (pass.layers == 1 ? " layer" : " layers");
-    const std::pair<const char*, const std::optional<std::uint32_t>*> witnesses[] = {
+    const std::pair<const char*, const std::optional<std::uint64_t>*> witnesses[] = {
         {" by repeats", &pass.witnesses.repeats},
         {" by attention", &pass.witnesses.anchors},
         {" by time", &pass.witnesses.holes},

@@ -492,7 +492,7 @@ class Grader {
         }
         const std::vector<double> idle = idle_before_kernels();
         const std::vector<Usual> usual = usual_of_units();
-        std::uint32_t lost = 0;
+        std::uint64_t lost = 0;
         std::optional<Spot> last; // of a layer
         // A lost layer may have been one of the smallest, whatever stands beside it.
         const Usual& smallest = *std::min_element(usual.begin(), usual.end(),
@@ -513,7 +513,7 @@ class Grader {
             }
             if (could_hold_a_layer(hole, smallest)) {
                 const auto layers =
-                    static_cast<std::uint32_t>(std::max(1.0, std::round((hole.idle - hole.missing) / smallest.busy)));
+                    static_cast<std::uint64_t>(std::max(1.0, std::round((hole.idle - hole.missing) / smallest.busy)));
                 doubt("nothing ran for " + microseconds(idle[laid_out_.main[i]]) + " before kernel " +
                       std::to_string(laid_out_.main[i]) + ": time enough for " + plural(layers, "lost layer"));
                 lost += layers;

@@ -50,10 +50,10 @@ struct LayerUnit {
 
 /// How many layers there are, by each witness that was heard.
 struct LayerWitnesses {
-    std::optional<std::uint32_t> repeats; // by units that repeat
-    std::optional<std::uint32_t> anchors; // by attention kernels, seen or missing from their slot
-    std::optional<std::uint32_t> holes;   // layers for which there is time between kernels: repeats and lost ones
-    std::optional<std::uint32_t> replays; // most of the other replays of the same graph
+    std::optional<std::uint64_t> repeats; // by units that repeat
+    std::optional<std::uint64_t> anchors; // by attention kernels, seen or missing from their slot
+    std::optional<std::uint64_t> holes;   // layers for which there is time between kernels: repeats and lost ones
+    std::optional<std::uint64_t> replays; // most of the other replays of the same graph
 };
 
 struct LayerFindings {

@@ -85,6 +85,20 @@ TEST(Layers, a_lost_layer_leaves_a_hole_in_time) {
     EXPECT_NE(doubts_of(found).find("time enough for 1 lost layer\n"), std::string::npos) << doubts_of(found);
 }
 
+TEST(Layers, a_device_that_was_idle_for_hours_has_time_for_more_layers_than_32_bits_count) {
+    TruthSequence sequence = planted("dense");
+    for (std::size_t i = 3 + 14 * 9; i < sequence.kernels.size(); ++i) {
+        *sequence.kernels[i].begin_ns += std::int64_t{1} << 60;
+        *sequence.kernels[i].end_ns += std::int64_t{1} << 60;
+    }
+    const LayerFindings found = find_layers(sequence.kernels);
+    EXPECT_EQ(found.layers, 32u);
+    EXPECT_GT(found.witnesses.holes, std::uint64_t{1} << 40);
+    EXPECT_NE(doubts_of(found).find("time enough for " + std::to_string(*found.witnesses.holes - 32) + " lost layers"),
+              std::string::npos)
+        << doubts_of(found);
+}
+
 TEST(Layers, a_hole_is_none_where_every_launch_is_there) {
     TruthSequence sequence = planted("dense");
     for (std::size_t i = 0; i < sequence.kernels.size(); ++i) {
