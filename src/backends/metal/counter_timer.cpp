@@ -169,13 +169,14 @@ Result<DeviceToken> CounterTimer::attach(void* given) noexcept {
                            "buffer");
     }
     const std::lock_guard lock(mutex_);
-    const Result<SamplePlace> place = samples_.take();
-    const Result<Completion*> note = place ? watch(pass.command_buffer) : place.error();
+    const Result<Completion*> note = watch(pass.command_buffer); // first: a place comes back by its note alone
     if (!note) {
-        if (place && watched_ != nullptr) {
-            samples_.give_back(*place, *watched_);
-        }
         return note.error();
+    }
+    const Result<SamplePlace> place = samples_.take();
+    if (!place) {
+        disown(**note);
+        return place.error();
     }
     CounterStamper::Stamp stamp{*note, *place, true};
     const Result<DeviceToken> token = scopes_->adopt(stamp);

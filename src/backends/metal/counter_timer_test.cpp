@@ -175,6 +175,21 @@ TEST_F(MetalCounters, M7_sample_buffers_are_bounded_by_what_a_process_may_have_a
     EXPECT_EQ(vmetal::samples_made(), 2u);
 }
 
+TEST_F(MetalCounters, M7_what_cannot_be_attached_takes_no_place) {
+    vmetal::config().most_samples = 1;
+    timer();
+    const Id buffer = vmetal::make_command_buffer(queue_);
+    vmetal::commit(buffer);
+    const Id descriptor = vmetal::make_compute_pass();
+    MetalPass pass{buffer, descriptor};
+    for (int i = 0; i < 2'049; ++i) { // a sample buffer has 2,048 places
+        ASSERT_EQ(timer_->attach(&pass).error().code, ErrorCode::invalid_argument) << i;
+    }
+    vmetal::release(descriptor);
+    vmetal::release(buffer);
+    EXPECT_TRUE(one_pass(50'000).ok());
+}
+
 TEST_F(MetalCounters, M8_samples_that_are_0_an_error_value_or_left_as_they_were_are_absent) {
     timer();
     ASSERT_TRUE(one_pass(10'000).ok());
