@@ -12,10 +12,12 @@ namespace plumb::metrics {
 namespace {
 
 constexpr char other[] = "other";
-constexpr std::size_t deepest = 1024;            // a track that nests deeper than recorders can is broken
-constexpr std::size_t most_waiting_steps = 4096; // for their clock to be known
-constexpr std::size_t longest_label = 128;       // bytes
-constexpr std::uint64_t patience = 3;            // seconds, for the begin of a step
+constexpr std::size_t deepest = 1024; // a track that nests deeper than recorders can is broken
+// Times that differ, of steps that wait for their clock to be known. All steps of a second have fewer: so many times of one thread,
+// each a tick longer than the last, add up to that at 2 GHz.
+constexpr std::size_t most_waiting_times = 65536;
+constexpr std::size_t longest_label = 128; // bytes
+constexpr std::uint64_t patience = 3;      // seconds, for the begin of a step, and for the work of other threads in it
 // Of the series with a brick so many are kept for "other": one a phase and source.
 constexpr std::size_t kept_for_other = 12;
 // A pair is off by its bracket at most: then the rate is off by less than one in so many.
@@ -271,11 +273,23 @@ void Totals::count_collective(Track& track, std::uint16_t name, std::uint64_t ti
 }
 
 std::uint8_t Totals::phase_of(std::uint64_t step) const {
-    const Remembered& known = steps_[step % remembered_steps];
-    if (known.id_plus_one == step + 1) {
-        return known.phase;
+    if (step < forgotten_) {
+        return unknown_phase;
     }
-    return step + remembered_steps <= newest_step_ ? unknown_phase : pending_phase;
+    const auto page = begun_.find(step / steps_a_page);
+    const std::uint8_t known = page == begun_.end() ? 0 : page->second.phase_plus_one[step % steps_a_page];
+    return known != 0 ? static_cast<std::uint8_t>(known - 1) : pending_phase;
+}
+
+void Totals::remember(std::uint64_t step, std::uint8_t phase) {
+    BegunSteps& page = begun_[step / steps_a_page];
+    page.phase_plus_one[step % steps_a_page] = static_cast<std::uint8_t>(phase + 1);
+    page.since = seconds_;
+    for (auto oldest = begun_.begin();
+         begun_.size() > most_pages || (begun_.size() > least_pages && seconds_ - oldest->second.since > patience);
+         oldest = begun_.erase(oldest)) {
+        forgotten_ = std::max(forgotten_, (oldest->first + 1) * steps_a_page);
+    }
 }
 
 std::uint8_t Totals::phase_now(Track& track) const {
@@ -424,8 +438,7 @@ void Totals::step_begin(Track& track, const Record& record) {
     const std::uint64_t id = payload_of(record);
     const auto phase = static_cast<std::uint8_t>(id_of(record) < unknown_phase ? id_of(record) : 0);
     push(track, {true, phase, id, 0, 0});
-    steps_[id % remembered_steps] = {id + 1, phase};
-    newest_step_ = std::max(newest_step_, id);
+    remember(id, phase);
     if (const auto waiting = pending_.find(id); waiting != pending_.end()) {
         settle(waiting, phase);
     }
@@ -456,9 +469,12 @@ void Totals::step_end(Track& track, const Record& record, std::uint64_t ticks) {
     };
     count(figures_.prefill_tokens, step.prefill_tokens);
     count(figures_.decode_tokens, step.decode_tokens);
-    auto& waiting = streams_[track.stream].steps;
-    if (waiting.size() < most_waiting_steps) {
-        waiting.emplace_back(static_cast<std::uint8_t>(id_of(record) < unknown_phase ? id_of(record) : 0), ticks);
+    const auto phase = static_cast<std::uint8_t>(id_of(record) < unknown_phase ? id_of(record) : 0);
+    Stream& stream = streams_[track.stream];
+    if (const double rate = clocks_[stream.clock].ns_per_tick; rate > 0) {
+        convert_step(phase, static_cast<double>(ticks) * rate, 1);
+    } else if (stream.steps.size() < most_waiting_times) {
+        ++stream.steps[{phase, ticks}];
     }
 }
 
@@ -507,18 +523,18 @@ void Totals::convert(Stream& stream) {
         entry_of(figures_.collective_ns, label, most_groups) += static_cast<double>(ticks) * rate;
     }
     stream.collectives.clear();
-    for (const auto& [phase, ticks] : stream.steps) {
-        convert_step(phase, static_cast<double>(ticks) * rate);
+    for (const auto& [step, count] : stream.steps) {
+        convert_step(step.first, static_cast<double>(step.second) * rate, count);
     }
     stream.steps.clear();
 }
 
-void Totals::convert_step(std::uint8_t phase, double ns) {
+void Totals::convert_step(std::uint8_t phase, double ns, std::uint64_t count) {
     StepFigures& steps = figures_.steps[phase];
     const auto bucket = std::find_if(step_bounds.begin(), step_bounds.end(), [&](double b) { return ns <= b * 1e9; });
-    ++steps.buckets[static_cast<std::size_t>(bucket - step_bounds.begin())];
-    ++steps.steps;
-    steps.ns += ns;
+    steps.buckets[static_cast<std::size_t>(bucket - step_bounds.begin())] += count;
+    steps.steps += count;
+    steps.ns += ns * static_cast<double>(count);
 }
 
 void Totals::note_other(std::size_t slot) {

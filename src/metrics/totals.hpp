@@ -35,9 +35,10 @@ class Totals {
     static constexpr std::size_t slots = 128; // names kept apart; the first is "other"
     static constexpr std::uint8_t no_slot = 255;
     static constexpr std::uint8_t pending_phase = 255; // the step's begin has not come yet, from its thread's ring
-    static constexpr std::size_t remembered_steps = 4096;
-    static constexpr std::size_t most_pending = 256; // steps
-    static constexpr std::size_t most_sources = 8;   // the last is "other"
+    static constexpr std::size_t steps_a_page = 4096;
+    static constexpr std::size_t least_pages = 16, most_pages = 4096;
+    static constexpr std::size_t most_pending = 16384; // steps
+    static constexpr std::size_t most_sources = 8;     // the last is "other"
 
     struct Amount {
         std::uint64_t ticks = 0, calls = 0;
@@ -51,8 +52,8 @@ class Totals {
     struct Stream {
         std::uint32_t clock = 0;
         std::size_t source = 0;
-        std::vector<Amount> amounts;                                      // by slot and phase
-        std::vector<std::pair<std::uint8_t, std::uint64_t>> steps;        // phase, ticks
+        std::vector<Amount> amounts;                                           // by slot and phase
+        std::map<std::pair<std::uint8_t, std::uint64_t>, std::uint64_t> steps; // by phase and ticks: how many
         std::vector<std::pair<std::uint16_t, std::uint64_t>> collectives; // name of the group, 0 where not said; ticks
     };
     struct Frame {
@@ -81,9 +82,11 @@ class Totals {
         std::vector<PendingEntry> entries;
         std::uint64_t since = 0; // seconds_
     };
-    struct Remembered {
-        std::uint64_t id_plus_one = 0;
-        std::uint8_t phase = 0;
+    /// Phases of the steps that began, a byte each. The ring of a worker may lag behind that of the steps by a second: a page is
+    /// remembered for as long, however many steps that are.
+    struct BegunSteps {
+        std::array<std::uint8_t, steps_a_page> phase_plus_one{}; // 0: its begin has not come
+        std::uint64_t since = 0;                                 // seconds_, of the last begin
     };
     struct Counted { // of a graph
         std::uint64_t replays = 0;
@@ -99,6 +102,7 @@ class Totals {
     [[nodiscard]] std::uint8_t phase_now(Track& track) const;
     void scope(Track& track, const Record& record, std::uint64_t ticks);
     void wait_for_step(const Track& track, std::uint8_t slot, std::uint64_t ticks);
+    void remember(std::uint64_t step, std::uint8_t phase);
     void settle(std::map<std::uint64_t, Pending>::iterator which, std::uint8_t phase);
     void step_begin(Track& track, const Record& record);
     void step_value(Track& track, const Record& record) const;
@@ -107,7 +111,7 @@ class Totals {
     static bool pop(Track& track, bool step, Frame* popped = nullptr);
     void note_time(const recording::RecordBatch& batch);
     void convert(Stream& stream);
-    void convert_step(std::uint8_t phase, double ns);
+    void convert_step(std::uint8_t phase, double ns, std::uint64_t count);
     BrickFigures& figure_of(std::size_t source, std::size_t slot, std::size_t phase);
     void note_other(std::size_t slot);
     void update_own_cost();
@@ -127,9 +131,9 @@ class Totals {
     std::vector<KnownName> known_names_; // by id
     std::vector<std::string> slot_names_;
     std::vector<bool> slot_in_other_;
-    std::vector<std::uint8_t> figure_places_; // by source, slot and phase: index into figures_.bricks
-    std::array<Remembered, remembered_steps> steps_{};
-    std::uint64_t newest_step_ = 0;
+    std::vector<std::uint8_t> figure_places_;   // by source, slot and phase: index into figures_.bricks
+    std::map<std::uint64_t, BegunSteps> begun_; // by id / steps_a_page
+    std::uint64_t forgotten_ = 0;               // of steps with lower ids nothing is known any more
     std::map<std::uint64_t, Pending> pending_;
     std::uint64_t seconds_ = 0; // clock pairs of the host so far: about one a second
     std::unordered_map<std::uint64_t, Counted> graphs_;

@@ -122,6 +122,52 @@ TEST_F(TotalsTest, F10_a_worker_whose_ring_is_written_before_that_of_the_step_co
     EXPECT_EQ(found[brick("calls", "rms_norm", "none")], 1);
 }
 
+TEST_F(TotalsTest, any_number_of_steps_in_one_batch_is_in_the_histogram) {
+    std::vector<Record> records;
+    for (std::uint64_t step = 0; step < 100'000; ++step) {
+        records.push_back(step_begin(step, decode));
+        records.push_back(step_end(decode, 100 + step % 7));
+    }
+    write(1, records);
+    EXPECT_EQ(series()["plumb_step_seconds_count{phase=\"decode\"}"], 100'000);
+    Totals early(recording::Metadata{}); // before anything is known of the clock
+    early.add(recording::RecordBatch{1, 0, records.data(), records.size()});
+    EXPECT_EQ(series_of(text_of(early.figures())).count("plumb_step_seconds_count{phase=\"decode\"}"), 0u);
+    early.add(recording::ClockPair{0, 1000, 0, 0, 0});
+    early.add(recording::ClockPair{0, 501000, 1'000'000, 1'000'000, 0});
+    auto found = series_of(text_of(early.figures()));
+    EXPECT_EQ(found["plumb_step_seconds_count{phase=\"decode\"}"], 100'000);
+    EXPECT_DOUBLE_EQ(found["plumb_step_seconds_sum{phase=\"decode\"}"],
+                     series()["plumb_step_seconds_sum{phase=\"decode\"}"]);
+}
+
+TEST_F(TotalsTest, F10_a_worker_counts_in_the_phases_of_its_steps_however_many_the_rings_lie_apart) {
+    std::vector<Record> steps, work;
+    for (std::uint64_t step = 0; step < 100'000; ++step) {
+        const std::uint16_t phase = step % 2 == 0 ? prefill : decode;
+        steps.insert(steps.end(), {step_begin(step, phase), step_end(phase, 9)});
+        work.insert(work.end(), {context(step), scope(norm, 10), context_end()});
+    }
+    track(2);
+    track(3);
+    constexpr std::size_t ahead = 10'000; // steps of a worker whose ring is written first
+    write(2, {work.begin(), work.begin() + 3 * ahead});
+    write(1, steps);
+    write(3, work);
+    auto found = series();
+    EXPECT_EQ(found[brick("calls", "rms_norm", "prefill")], 50'000 + ahead / 2);
+    EXPECT_EQ(found[brick("calls", "rms_norm", "decode")], 50'000 + ahead / 2);
+    EXPECT_EQ(found.count(brick("calls", "rms_norm", "unknown")), 0u);
+    for (std::int64_t second = 2; second < 7; ++second) {
+        pair(0, 1000 + 500'000 * static_cast<std::uint64_t>(second), 1'000'000 * second);
+    }
+    write(1, {step_begin(100'000, decode)});
+    write(2, {context(0), scope(norm, 10), context_end(), context(99'999), scope(norm, 10), context_end()});
+    found = series();
+    EXPECT_EQ(found[brick("calls", "rms_norm", "unknown")], 1) << "steps are not remembered for ever";
+    EXPECT_EQ(found[brick("calls", "rms_norm", "decode")], 50'001 + ahead / 2);
+}
+
 TEST_F(TotalsTest, of_a_step_that_never_comes_the_phase_is_unknown_and_nothing_is_lost) {
     track(2);
     for (std::uint64_t step = 0; step < 1000; ++step) {
