@@ -72,10 +72,10 @@ class Lines {
 };
 
 std::string span_words(const View& view) {
-    if (view.account.seconds > 0) {
-        return "last " + fixed(view.account.seconds, 1) + " s";
+    if (view.account.seconds) {
+        return "last " + fixed(*view.account.seconds, 1) + " s";
     }
-    return view.ended ? "whole run" : "whole run so far";
+    return view.account.removed ? "all that is kept" : view.ended ? "whole run" : "whole run so far";
 }
 
 void add_head(Lines& to, const View& view) {
@@ -125,7 +125,10 @@ void add_phases(Lines& to, const View& view) {
         }
     }
     if (!any) {
-        to.add(view.account.seconds > 0 ? "no complete step in this time" : "no complete step yet");
+        to.add(view.account.seconds ? "no complete step in this time" : "no complete step yet");
+        if (view.account.seconds && view.account.removed) {
+            to.add_parts({"of what max_size= or keep= leaves,", "the last 1.2 s are not looked at"}, " ");
+        }
     }
 }
 

@@ -123,7 +123,7 @@ TEST(Picture, a_snapshot_has_all_bricks_and_no_keys) {
     View view = sample_view(answers::crowded_report());
     view.history.clear();
     view.ended = true;
-    view.account.seconds = 0;
+    view.account.seconds.reset();
     EXPECT_EQ(drawn(view, 100, 0), R"(
 run.plumb · pid 4711 · ended · whole run
 decode 20.8 tok/s  p50 48.1 ms/tok  p90 50.3  coverage 99.6 % of busy  120 steps (8 warm-up apart)
@@ -199,6 +199,23 @@ TEST(Picture, M3_a_run_that_is_silent_or_drops_says_so) {
     const std::string text = drawn(view, 80, 24);
     EXPECT_NE(text.find("\nnothing was recorded for 12 s: the process is alive\n"), text.npos) << text;
     EXPECT_NE(text.find("\n12,345 records dropped: ring full\n"), text.npos) << text;
+}
+
+TEST(Picture, of_a_run_whose_beginning_was_removed_it_is_not_said_that_it_is_whole) {
+    View view = sample_view(answers::healthy_report());
+    view.ended = true;
+    view.account.seconds.reset();
+    EXPECT_NE(drawn(view, 80, 24).find(" · ended · whole run\n"), std::string::npos);
+    view.account.removed = true;
+    EXPECT_NE(drawn(view, 80, 24).find(" · ended · all that is kept\n"), std::string::npos);
+    view.ended = false;
+    view.account.seconds = 0;
+    view.account.report = {};
+    const std::string text = drawn(view, 80, 24);
+    EXPECT_NE(text.find(" · last 0.0 s\nno complete step in this time\n"
+                        "of what max_size= or keep= leaves, the last 1.2 s are not looked at\n"),
+              std::string::npos)
+        << text;
 }
 
 TEST(Sparkline, goes_from_nothing_to_the_largest_with_gaps_where_nothing_is_known) {

@@ -114,7 +114,11 @@ Result<Account> Top::State::account() {
     view.drops = run->facts->counters.drops;
     resolve::ResolveOptions options;
     options.warmup_steps = run->facts->metadata.warmup_steps;
-    return account_of(*run, options);
+    Result<Account> whole = account_of(*run, options);
+    if (whole) {
+        whole->removed = run->facts->counters.records_removed != 0;
+    }
+    return whole;
 }
 
 /// The window becomes longer where steps are, and shorter where records cost more than a look may.
@@ -126,7 +130,7 @@ void Top::State::adapt(double cost_ns) {
         records = std::clamp(static_cast<std::size_t>(next), least_records, most_records);
     }
     const PhaseSummary* phase = main_phase(made.report);
-    if (phase == nullptr && made.seconds > 0) {
+    if (phase == nullptr && made.seconds) {
         seconds = std::min(Window::longest, 2 * seconds);
     } else if (phase != nullptr && phase->steps >= 8) {
         seconds = std::max(usual_seconds, 0.5 * seconds);

@@ -92,12 +92,29 @@ std::int64_t Window::since(const recording::RecordPlace& place, const recording:
     } else if (!last.full || place.written_ns - last.at_ns > one_round_ns) {
         last.since_ns = last.at_ns - last.margin_ns;
     }
+    last.end = place.first_sequence + place.count;
     last.at_ns = place.written_ns;
     last.full = place.count >= recording::max_chunk_records / 2;
     return last.since_ns;
 }
 
+/// A limit removes the oldest chunks of the file: before what is new in this look, where that goes on from nothing that is known.
+void Window::note_removed(const std::vector<recording::Follower::Chunk>& chunks, const recording::RunFacts& facts) {
+    const auto follows = [this](const recording::Follower::Chunk& chunk) {
+        const auto last = written_.find(chunk.place.track);
+        return chunk.place.first_sequence <= (last == written_.end() ? 0 : last->second.end);
+    };
+    std::set<std::uint32_t> seen;
+    const bool gap = std::any_of(chunks.begin(), chunks.end(), [&](const recording::Follower::Chunk& chunk) {
+        return seen.insert(chunk.place.track).second && !follows(chunk);
+    });
+    if (facts.counters.records_removed != 0 && !chunks.empty() && (gap || written_.empty())) {
+        whole_from_ns_ = chunks.front().place.written_ns;
+    }
+}
+
 void Window::add(std::vector<recording::Follower::Chunk> chunks, const recording::RunFacts& facts) {
+    note_removed(chunks, facts);
     for (recording::Follower::Chunk& chunk : chunks) {
         newest_ns_ = std::max(newest_ns_, chunk.place.written_ns);
         const std::int64_t begin = since(chunk.place, facts);
@@ -171,8 +188,9 @@ Result<Account> Window::read(recording::Follower& follower, double seconds, std:
     while (seconds > shortest && records_of(begin_of(seconds), end) > most_records) {
         seconds = std::max(shortest, 0.8 * seconds);
     }
-    const std::int64_t begin = begin_of(seconds);
-    const bool all = !forgot_ && std::all_of(held_.begin(), held_.end(), [begin](const Held& held) {
+    const std::int64_t kept_from = std::min(from, whole_from_ns_.value_or(-never));
+    const std::int64_t begin = std::max(begin_of(seconds), kept_from);
+    const bool all = !forgot_ && !whole_from_ns_ && std::all_of(held_.begin(), held_.end(), [begin](const Held& held) {
         return held.chunk.place.written_ns >= begin;
     });
     decode(follower, begin, end);
@@ -196,7 +214,10 @@ Result<Account> Window::read(recording::Follower& follower, double seconds, std:
     options.cut = std::move(selection.cut);
     Result<Account> account = account_of(run, options);
     if (account) {
-        account->seconds = all ? 0 : seconds;
+        account->removed = begin == kept_from;
+        if (!all) {
+            account->seconds = account->removed ? static_cast<double>(from - begin) * 1e-9 : seconds;
+        }
         account->records = records_of(begin, end);
     }
     return account;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -26,8 +27,9 @@ struct Account {
     Report report;
     WallReport wall; // empty, with the reason beside it, where it could not be made
     std::string no_wall;
-    double seconds = 0;      // length of the window; 0: all of the run
-    std::size_t records = 0; // in the chunks that were looked at for it
+    std::optional<double> seconds; // length of the window; absent: all of the run
+    bool removed = false;          // max_size= or keep= removed some of what would be in that span
+    std::size_t records = 0;       // in the chunks that were looked at for it
 };
 
 /// Of a whole recording, the ring of a dead writer merged.
@@ -71,12 +73,15 @@ class Window {
     struct Written { // the last chunk of a track
         std::int64_t at_ns = 0, since_ns = 0;
         std::int64_t margin_ns = 0; // what the next one holds was made so much before this one was written, at most
+        std::uint64_t end = 0;      // number of the next record
         bool full = false;
     };
+    void note_removed(const std::vector<recording::Follower::Chunk>& chunks, const recording::RunFacts& facts);
     [[nodiscard]] std::int64_t since(const recording::RecordPlace& place, const recording::RunFacts& facts);
 
     std::unordered_map<std::uint32_t, Written> written_; // by track
     bool forgot_ = false;                                // something older than what is held
+    std::optional<std::int64_t> whole_from_ns_;          // max_size= or keep= removed what was written before
     std::int64_t newest_ns_ = 0;
 };
 

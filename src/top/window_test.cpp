@@ -11,6 +11,7 @@
 #include "planted/tape.hpp"
 #include "plumb/results.hpp"
 #include "recording/files_testing.hpp"
+#include "top/picture.hpp"
 
 namespace plumb::top {
 namespace {
@@ -74,6 +75,7 @@ class Decoding : public ::testing::Test {
         std::int64_t now = 0;
         recording::WriterOptions options;
         options.path = path;
+        options.keep_ns = keep_ns;
         options.now_ns = [&now] {
             return now;
         };
@@ -85,6 +87,7 @@ class Decoding : public ::testing::Test {
         for (const recording::ClockPair& pair : tape.clock_pairs_) {
             ASSERT_TRUE((*writer)->add_clock_pair(pair).ok());
         }
+        ASSERT_TRUE((*writer)->set_counters({}).ok());
         for (const Batch& batch : batches) {
             now = batch.written_ns;
             if (now <= until) {
@@ -106,6 +109,7 @@ class Decoding : public ::testing::Test {
     recording::testing::TemporaryFolder folder;
     const std::string path = folder.file("run.plumb");
     planted::Tape tape;
+    std::int64_t keep_ns = 0;
 };
 
 const Row& row_of(const Report& report, const std::string& name) {
@@ -124,7 +128,7 @@ TEST_F(Decoding, a_window_over_all_of_an_ended_run_says_what_report_and_wall_say
     Window window;
     const Result<Account> account = looked(window, 60, any_number, true);
     ASSERT_TRUE(account.ok());
-    EXPECT_EQ(account->seconds, 0);
+    EXPECT_EQ(account->seconds, std::nullopt);
     const Result<recording::RecordedRun> run = recording::open_run(path);
     ASSERT_TRUE(run.ok());
     const Result<Report> report = analysis::build_report(*run, {});
@@ -204,9 +208,9 @@ TEST_F(Decoding, a_window_of_more_records_than_a_look_may_take_is_shorter) {
     Window window;
     const Result<Account> account = looked(window, 5, 3000, false);
     ASSERT_TRUE(account.ok());
-    EXPECT_LT(account->seconds, 4);
+    EXPECT_LT(*account->seconds, 4);
     EXPECT_LE(account->records, 3000u);
-    EXPECT_NEAR(static_cast<double>(account->report.phases.at(0).steps), 100 * account->seconds, 2);
+    EXPECT_NEAR(static_cast<double>(account->report.phases.at(0).steps), 100 * *account->seconds, 2);
 }
 
 TEST_F(Decoding, F4_what_reaches_to_the_begin_of_the_run_keeps_warm_up_apart_and_a_later_window_has_none) {
@@ -216,10 +220,51 @@ TEST_F(Decoding, F4_what_reaches_to_the_begin_of_the_run_keeps_warm_up_apart_and
         Window window;
         const Result<Account> account = looked(window, seconds, any_number, false);
         ASSERT_TRUE(account.ok());
-        EXPECT_EQ(account->seconds, seconds == 60 ? 0 : seconds);
+        EXPECT_EQ(account->seconds, seconds == 60 ? std::nullopt : std::optional(seconds));
         EXPECT_EQ(account->report.phases.at(0).warmup_steps, seconds == 60 ? 40u : 0u);
         EXPECT_EQ(account->report.phases[0].steps, seconds == 60 ? 240u : 100u);
     }
+}
+
+TEST_F(Decoding, where_the_beginning_was_removed_a_window_begins_with_what_is_whole) {
+    tape.metadata_.warmup_steps = 40;
+    keep_ns = 3'000 * ms;
+    ASSERT_NO_FATAL_FAILURE(write(10'000 * ms));
+    Window window;
+    const Result<Account> account = looked(window, 60, any_number, false);
+    ASSERT_TRUE(account.ok() && account->seconds);
+    EXPECT_TRUE(account->removed);
+    EXPECT_GE(*account->seconds, 1.7); // 3 s without the last 1.2, and from the first chunk on
+    EXPECT_LE(*account->seconds, 3.3);
+    const PhaseSummary& phase = account->report.phases.at(0);
+    EXPECT_NEAR(static_cast<double>(phase.steps), 100 * *account->seconds, 2);
+    EXPECT_EQ(phase.warmup_steps, 0u);
+    EXPECT_EQ(row_of(account->report, "lm_head").calls_per_step, 1);
+    Window again;
+    const Result<Account> shorter = looked(again, 1, any_number, false);
+    ASSERT_TRUE(shorter.ok());
+    EXPECT_EQ(shorter->seconds, 1);
+    EXPECT_FALSE(shorter->removed);
+}
+
+TEST_F(Decoding, what_was_removed_between_two_looks_is_in_no_window) {
+    keep_ns = 1'000 * ms;
+    ASSERT_NO_FATAL_FAILURE(write(5'000 * ms));
+    Window window;
+    ASSERT_TRUE(looked(window, 60, any_number, false).ok());
+    ASSERT_NO_FATAL_FAILURE(write(10'000 * ms));
+    const Result<Account> account = looked(window, 60, any_number, false);
+    ASSERT_TRUE(account.ok() && account->seconds);
+    EXPECT_LE(*account->seconds, 0.4);
+    EXPECT_TRUE(account->removed);
+    keep_ns = 500 * ms;
+    ASSERT_NO_FATAL_FAILURE(write(10'000 * ms));
+    Window late;
+    const Result<Account> nothing = looked(late, 60, any_number, false);
+    ASSERT_TRUE(nothing.ok());
+    EXPECT_EQ(nothing->seconds, 0);
+    EXPECT_TRUE(nothing->removed);
+    EXPECT_EQ(main_phase(nothing->report), nullptr);
 }
 
 class DecodingForMonths : public Decoding {
