@@ -16,7 +16,7 @@ namespace plumb::page {
 /// recording cannot move the cursor or forge a line. At most `columns` wide, the cut marked.
 [[nodiscard]] std::string printable(std::string_view text, std::size_t columns);
 
-/// How many columns printable text takes: one per code point.
+/// How many columns printable text takes: two for each wide character of East Asia and each emoji, none for a mark on another.
 [[nodiscard]] std::size_t columns_of(std::string_view text) noexcept;
 
 /// 12,345,678

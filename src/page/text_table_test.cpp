@@ -58,4 +58,24 @@ TEST(TextTable, long_names_are_cut_with_a_mark) {
     EXPECT_EQ(columns_of(printable(std::string(5000, 'x'), 40)), 40U);
 }
 
+TEST(TextTable, wide_characters_take_two_columns_and_marks_none) {
+    EXPECT_EQ(columns_of("attention \u00B7 \u2581\u2588"), 14U);
+    EXPECT_EQ(columns_of("\u6CE8\u610F\u529B"), 6U);     // 注意力
+    EXPECT_EQ(columns_of("\uC8FC\uC758"), 4U);           // 주의
+    EXPECT_EQ(columns_of("\uFF21\uFF71\U0001F680"), 5U); // full width, half width, emoji
+    EXPECT_EQ(columns_of("e\u0301\u0301"), 1U);
+    EXPECT_EQ(columns_of("\xFF"), 1U);
+    EXPECT_EQ(printable("\u6CE8\u610F\u529B", 6), "\u6CE8\u610F\u529B");
+    EXPECT_EQ(printable("\u6CE8\u610F\u529B", 5), "\u6CE8\u610F\u2026");
+    EXPECT_EQ(printable("\u6CE8\u610F\u529B", 4), "\u6CE8\u2026"); // one column stays free
+    EXPECT_EQ(printable("e\u0301fgh", 3), "e\u0301f\u2026");
+    EXPECT_EQ(printable("fge\u0301", 3), "fge\u0301");
+    TextTable table({"name"}, {"n"});
+    table.add_row({"\u6CE8\u610F\u529B", "1"});
+    table.add_row({"e\u0301", "22"});
+    std::string out;
+    table.append_to(out, "", "");
+    EXPECT_EQ(out, "name      n\n\u6CE8\u610F\u529B    1\ne\u0301        22\n");
+}
+
 } // namespace
