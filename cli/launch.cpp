@@ -80,12 +80,13 @@ std::vector<std::string> with(const Environment& added) {
     return all;
 }
 
-/// 0, or why not. The child begins with these signals blocked, and with SIGPIPE as other programs have it.
+/// 0, or why not. The child begins with these signals blocked, and with SIGPIPE and SIGXFSZ as other programs have it.
 int spawn(pid_t& made, std::vector<std::string> command, const Environment& environment, const sigset_t& blocked) {
     std::vector<std::string> variables = with(environment);
     sigset_t as_usual;
     sigemptyset(&as_usual);
     sigaddset(&as_usual, SIGPIPE);
+    sigaddset(&as_usual, SIGXFSZ);
     posix_spawnattr_t attributes;
     ::posix_spawnattr_init(&attributes);
     ::posix_spawnattr_setsigmask(&attributes, &blocked);

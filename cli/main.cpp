@@ -139,6 +139,7 @@ int finish(FdBuffer& output, int exit_code) {
 int main(int argc, char** argv) {
     plumb::cli::occupy_standard_streams();
     std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error of the write
     plumb::cli::FdBuffer output(STDOUT_FILENO);
     std::streambuf* const before = std::cout.rdbuf(&output);
     const int exit_code = plumb::cli::finish(output, plumb::cli::run_guarded(argc, argv));

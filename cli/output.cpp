@@ -220,6 +220,9 @@ std::string write_error(const std::string& where, int error_number) {
     if (error_number == ENOSPC || error_number == EDQUOT) {
         return what + "; free space there or write to another place";
     }
+    if (error_number == EFBIG) {
+        return what + "; raise the limit on the size of files (ulimit -f)";
+    }
     return what + "; choose a place you can write to";
 }
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 namespace plumb::decoder::gguf {
 namespace {
@@ -152,7 +153,14 @@ Status GgufWriter::begin(bool replace) {
                          path_ + ": exists already; add --force to replace it or choose another name with -o"};
         }
     }
-    temporary_ = path_ + ".part-" + std::to_string(::getpid());
+    std::error_code none;
+    std::filesystem::path target = path_;
+    constexpr int most_links = 40; // as the kernel has it
+    for (int links = 0; links < most_links && std::filesystem::is_symlink(target, none); ++links) {
+        target = target.parent_path() / std::filesystem::read_symlink(target, none);
+    }
+    target_ = target.string();
+    temporary_ = target_ + ".part-" + std::to_string(::getpid());
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (descriptor_ < 0) {
         return io_error(errno);
@@ -230,7 +238,7 @@ Status GgufWriter::finish() {
     if (Status status = flush(); !status) {
         return status;
     }
-    if (::close(std::exchange(descriptor_, -1)) != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    if (::close(std::exchange(descriptor_, -1)) != 0 || std::rename(temporary_.c_str(), target_.c_str()) != 0) {
         const int code = errno;
         ::unlink(temporary_.c_str());
         return io_error(code);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a GGUF v3 file front to back: metadata and tensor names first, then the data of each tensor in order.
 // The file appears under its name only when finish() succeeded; until then, and after any error, only a temporary
-// neighbour exists, which the destructor removes. One thread; owned by the caller.
+// neighbour exists, which the destructor removes. A link is followed. One thread; owned by the caller.
 #pragma once
 
 #include <cstddef>
@@ -66,6 +66,7 @@ class GgufWriter {
     void discard() noexcept;
 
     std::string path_;
+    std::string target_; // what it leads to
     std::string temporary_;
     int descriptor_ = -1;
     std::string metadata_;

@@ -6,6 +6,7 @@
 #include <array>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <vector>
 
@@ -91,6 +92,21 @@ TEST(GgufWriter, an_existing_file_is_kept_unless_it_may_be_replaced) {
     EXPECT_EQ(kept, "precious");
     EXPECT_TRUE(write_sample(path, true).ok());
     EXPECT_TRUE(File::open(path).ok());
+}
+
+TEST(GgufWriter, a_link_is_written_through) {
+    const TestFolder folder;
+    std::filesystem::create_directory(folder.file("elsewhere"));
+    std::filesystem::create_symlink("elsewhere/step", folder.file("link"));
+    std::filesystem::create_symlink("m.gguf", folder.file("elsewhere/step"));
+    for (const bool there : {false, true}) {
+        ASSERT_TRUE(write_sample(folder.file("link"), there).ok());
+        EXPECT_TRUE(std::filesystem::is_symlink(folder.file("link")));
+        EXPECT_TRUE(std::filesystem::is_symlink(folder.file("elsewhere/step")));
+        EXPECT_TRUE(std::filesystem::is_regular_file(folder.file("elsewhere/m.gguf")));
+        EXPECT_TRUE(File::open(folder.file("link")).ok());
+        EXPECT_EQ(files_in(folder.file("elsewhere")), 2U);
+    }
 }
 
 TEST(GgufWriter, an_unfinished_file_leaves_nothing_behind) {

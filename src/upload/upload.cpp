@@ -61,9 +61,9 @@ class RowsOf {
         const std::string expected = sums_text();
         if (*found != expected) {
             return Error{ErrorCode::failed,
-                         database_.where() + " has other rows in " + table_ +
-                             " than were sent (count and sums: " + found->substr(0, found->find('\n')).substr(0, 300) +
-                             " instead of " + expected + "); nothing is committed, try again"};
+                         database_.where() + " has other rows in " + table_ + " than were sent (count and sums: " +
+                             with_commas(found->substr(0, found->find('\n')).substr(0, 300)) + " instead of " +
+                             with_commas(expected) + "); nothing is committed, try again"};
         }
         return {};
     }
@@ -88,6 +88,10 @@ class RowsOf {
             progress_.bytes += packed_.blocks().size();
         }
         packed_.clear();
+    }
+    static std::string with_commas(std::string numbers) {
+        std::replace(numbers.begin(), numbers.end(), '\t', ',');
+        return numbers;
     }
     [[nodiscard]] std::string sums_text() const {
         std::string text = std::to_string(rows_);

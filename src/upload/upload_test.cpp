@@ -36,8 +36,11 @@ TEST(Upload, what_a_table_does_not_have_is_not_committed) {
     });
     const Result<Uploaded> done = sent_to(server, some_rows());
     ASSERT_FALSE(done.ok());
-    EXPECT_NE(done.error().message.find("has other rows in scopes_local than were sent"), std::string::npos)
+    EXPECT_NE(
+        done.error().message.find("has other rows in scopes_local than were sent (count and sums: 17,1 instead of "),
+        std::string::npos)
         << done.error().message;
+    EXPECT_EQ(done.error().message.find('\t'), std::string::npos);
     EXPECT_TRUE(sent);
     EXPECT_FALSE(committed);
 }

@@ -13,6 +13,7 @@ import random
 import re
 import select
 import shutil
+import signal
 import subprocess
 import unittest
 
@@ -568,6 +569,12 @@ class Run(Case):
         shutil.copy(PLUMB, root / "bin")
         os.symlink(self.library, root / "lib" / "libplumb-attach.so")
         return root
+
+    def test_the_command_ignores_no_signal_that_plumb_ignores(self):
+        status = self.run_plumb("--", "grep", "SigIgn", "/proc/self/status").stdout
+        ignored = int(status.split("SigIgn:")[1].split()[0], 16)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            self.assertFalse(ignored >> number - 1 & 1, status)
 
     def test_without_a_recording_json_says_why_and_the_command_has_its_exit_code(self):
         for command, code in (("true", 0), ("false", 1)):

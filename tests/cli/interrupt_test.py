@@ -18,6 +18,11 @@ import subprocess
 from shell import Case, ENVIRONMENT, FOLDER, HANG, MAKE_RECORDING, PLUMB, main, plumb, terminal
 
 
+def little_room():
+    """A file that may not grow is as a full disk."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+
+
 class Running:
     """A command with a terminal as its standard error; what it printed there is `seen`."""
 
@@ -168,6 +173,10 @@ class Exports(Case):
         self.assertEqual((code, said), (2, ""))
         self.assertEqual(running.sentences(), [f"error: interrupted; {out} was not written"])
         self.assertEqual(list(folder.iterdir()), [])
+        done = plumb("export", run, "--format", "jsonl", "-o", out, preexec_fn=little_room)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual(done.stderr, f"error: cannot write to {out}: File too large; raise the limit on the size of files (ulimit -f)\n")
+        self.assertEqual(list(folder.iterdir()), [])
         folder.rmdir()
         run.unlink()
 
@@ -223,10 +232,7 @@ class Imports(Case):
         trace = self.trace(50000)
         out = FOLDER / "imported.plumb"
 
-        def little_room():  # without the signal: a file that may not grow is as a full disk
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
-        done = plumb("import", trace, "-o", out, preexec_fn=little_room, restore_signals=False)
+        done = plumb("import", trace, "-o", out, preexec_fn=little_room)
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertRegex(done.stderr, rf"\Aerror: [^\n]*{out}[^\n]*\n\Z")
         self.assertEqual(self.left(), [])
