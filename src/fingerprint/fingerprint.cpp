@@ -14,9 +14,7 @@
 
 namespace plumb {
 namespace fingerprint {
-namespace {
 
-/// Why the tensor cannot be read, in a sentence; null: it can.
 const char* complaint(const Tensor& tensor) noexcept {
     if (tensor.rank > max_rank) {
         return "The tensor has more than 8 dimensions: join some of them.";
@@ -24,17 +22,20 @@ const char* complaint(const Tensor& tensor) noexcept {
     if (static_cast<std::size_t>(tensor.dtype) >= dtype_count) {
         return "The tensor's dtype is none of f32, f64, f16, bf16, i8 and i32: give one of these.";
     }
+    const std::size_t* const end = tensor.shape + tensor.rank;
+    if (tensor.rank == 0 || std::find(tensor.shape, end, std::size_t{0}) != end) {
+        return nullptr; // nothing is read
+    }
     std::size_t bytes = size_of(tensor.dtype);
-    for (unsigned i = 0; i < tensor.rank && tensor.count() != 0; ++i) {
+    for (unsigned i = 0; i < tensor.rank; ++i) {
         if (__builtin_mul_overflow(bytes, tensor.shape[i], &bytes) || bytes > PTRDIFF_MAX) {
             return "The tensor's shape has more elements than memory could hold: correct the shape.";
         }
     }
-    if (tensor.data == nullptr && tensor.count() != 0) {
-        return "The tensor's data is null: pass the address of element 0.";
-    }
-    return nullptr;
+    return tensor.data == nullptr ? "The tensor's data is null: pass the address of element 0." : nullptr;
 }
+
+namespace {
 
 void add(const BlockSums& block, Fingerprint& to) {
     double sum = 0, squares = 0;

@@ -7,6 +7,8 @@
 
 namespace plumb::fingerprint {
 
+/// Why the tensor cannot be read, in a sentence; null: it can.
+[[nodiscard]] const char* complaint(const Tensor& tensor) noexcept;
 Result<Fingerprint> fingerprint_with(const Kernels& kernels, const Tensor& tensor, const FingerprintOptions& options);
 /// The same into memory that `made` already has. After an error `made` is any fingerprint.
 [[nodiscard]] Status fingerprint_into(Fingerprint& made, const Kernels& kernels, const Tensor& tensor,

@@ -89,8 +89,8 @@ void TensorWatch::take(const record::TensorCall& call) noexcept {
         return;
     }
     try {
-        if (call.tensor->rank > max_rank || static_cast<std::size_t>(call.tensor->dtype) >= dtype_count) {
-            refuse(call, "a tensor has at most 8 dimensions and a dtype of plumb::DType");
+        if (const char* wrong = complaint(*call.tensor)) {
+            refuse(call, wrong);
             return;
         }
         for (const auto& device : devices_) {
@@ -110,7 +110,6 @@ void TensorWatch::take(const record::TensorCall& call) noexcept {
             return;
         }
         const Scope own = const_cast<Recorder*>(call.recorder)->scope(host, own_name_);
-        looked_.fetch_add(1, std::memory_order_relaxed);
         if (config_.level == TensorConfig::Level::nonfinite) {
             look_for_nonfinite(call);
         } else {
@@ -177,12 +176,14 @@ void TensorWatch::check_on_host(const record::TensorCall& call) {
         refuse(call, made.error().message);
         return;
     }
+    looked_.fetch_add(1, std::memory_order_relaxed);
     if (call.tags.logits) {
         const LargestLogit largest = largest_logit(*call.tensor);
         check.argmax = largest.index;
         check.margin = largest.margin;
     }
     if (!check.fingerprint.finite()) {
+        nonfinite_.fetch_add(1, std::memory_order_relaxed);
         say_nonfinite(check);
     }
     dump(call, check);
@@ -191,6 +192,7 @@ void TensorWatch::check_on_host(const record::TensorCall& call) {
 
 void TensorWatch::look_for_nonfinite(const record::TensorCall& call) {
     const double magnitude = largest_magnitude(*call.tensor);
+    looked_.fetch_add(1, std::memory_order_relaxed);
     std::vector<Input> inputs;
     Number its;
     {
@@ -202,11 +204,7 @@ void TensorWatch::look_for_nonfinite(const record::TensorCall& call) {
             remember_input(call, its, magnitude);
         }
     }
-    if (std::isfinite(magnitude)) {
-        return;
-    }
-    if (nonfinite_.load(std::memory_order_relaxed) >= most_nonfinite) {
-        nonfinite_.fetch_add(1, std::memory_order_relaxed);
+    if (std::isfinite(magnitude) || nonfinite_.fetch_add(1, std::memory_order_relaxed) >= most_nonfinite) {
         return;
     }
     recording::TensorCheck check = labelled(call, *call.tensor, its);
@@ -214,11 +212,10 @@ void TensorWatch::look_for_nonfinite(const record::TensorCall& call) {
     options.first_index = check.first_index;
     options.threads = most_threads;
     Result<Fingerprint> made = fingerprint_of(*call.tensor, options);
-    if (!made.ok()) { // what cannot be read has no largest magnitude either
+    if (!made.ok()) {
         refuse(call, made.error().message);
         return;
     }
-    nonfinite_.fetch_add(1, std::memory_order_relaxed);
     check.fingerprint = *std::move(made);
     say_nonfinite(check);
     for (const Input& input : inputs) {
@@ -325,12 +322,12 @@ void TensorWatch::collect(drain::FeedRound& round) {
         device->collect(done);
         for (recording::TensorCheck& check : done) {
             looked_.fetch_add(1, std::memory_order_relaxed);
-            const bool finite = check.fingerprint.finite();
-            if (!finite) {
+            bool keep = config_.level != TensorConfig::Level::nonfinite;
+            if (!check.fingerprint.finite()) {
                 say_nonfinite(check);
+                keep = nonfinite_.fetch_add(1, std::memory_order_relaxed) < most_nonfinite || keep;
             }
-            if (config_.level != TensorConfig::Level::nonfinite ||
-                (!finite && nonfinite_.fetch_add(1, std::memory_order_relaxed) < most_nonfinite)) {
+            if (keep) {
                 round.checks.push_back(std::move(check));
             }
         }
@@ -368,11 +365,9 @@ std::uint64_t TensorWatch::dropped_checks() const noexcept {
 
 std::string TensorWatch::summary() const {
     const std::uint64_t looked = looked_.load(std::memory_order_relaxed);
-    std::string text = std::to_string(looked) + " tensors";
-    if (config_.level == TensorConfig::Level::nonfinite) {
-        const std::uint64_t found = nonfinite();
-        text += found == 0 ? ", all finite" : ", " + std::to_string(found) + " with NaN or Inf";
-    }
+    const std::uint64_t found = nonfinite();
+    std::string text = std::to_string(looked) + " tensors" +
+                       (found == 0 ? ", all finite" : ", " + std::to_string(found) + " with NaN or Inf");
     if (const std::uint64_t not_kept = not_kept_.load(std::memory_order_relaxed); not_kept != 0) {
         text += ", " + std::to_string(not_kept) + " not kept whole: their files were there already";
     }

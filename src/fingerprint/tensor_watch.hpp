@@ -34,7 +34,7 @@ class TensorWatch final : public record::TensorSink, public drain::DeviceFeed {
 
     /// What was looked at, for the recording's description.
     [[nodiscard]] std::string summary() const;
-    /// Tensors with NaN or Inf so far, where only those are kept.
+    /// Tensors with NaN or Inf so far.
     [[nodiscard]] std::uint64_t nonfinite() const noexcept { return nonfinite_.load(std::memory_order_relaxed); }
 
   private:

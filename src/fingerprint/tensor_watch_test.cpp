@@ -319,6 +319,30 @@ TEST(TensorWatch, what_cannot_be_read_is_counted_and_said_once) {
     EXPECT_NE(bench.said[0].find("attention"), std::string::npos);
 }
 
+TEST(TensorWatch, what_cannot_be_read_was_not_looked_at) {
+    for (const TensorConfig& config : {Bench::every_tensor(), Bench::nonfinite()}) {
+        Bench bench(config);
+        constexpr std::size_t many = std::size_t{1} << 32;
+        PLUMB_TENSOR(bench.recorder, host, Brick::attention, tensor(nullptr, DType::f32, {1, 4}));
+        PLUMB_TENSOR(bench.recorder, host, Brick::attention, tensor(ones, DType::f32, {many, many})); // counts 0
+        EXPECT_EQ(bench.dropped(), 2u);
+        EXPECT_EQ(bench.summary(), "0 tensors, all finite");
+        PLUMB_TENSOR(bench.recorder, host, Brick::attention, tensor(nullptr, DType::f32, {many, many, 0}));
+        EXPECT_EQ(bench.summary(), "1 tensors, all finite");
+        EXPECT_EQ(bench.dropped(), 2u);
+    }
+}
+
+TEST(TensorWatch, what_is_not_finite_is_counted_at_every_level) {
+    const float bad[4] = {1, std::numeric_limits<float>::quiet_NaN(), 2, 3};
+    for (const TensorConfig& config : {Bench::every_tensor(), Bench::nonfinite()}) {
+        Bench bench(config);
+        PLUMB_TENSOR(bench.recorder, host, Brick::attention, some());
+        PLUMB_TENSOR(bench.recorder, host, Brick::attention, tensor(bad, DType::f32, {1, 4}));
+        EXPECT_EQ(bench.summary(), "2 tensors, 1 with NaN or Inf");
+    }
+}
+
 TEST(TensorWatch, while_recording_is_off_nothing_is_evaluated) {
     Bench bench;
     bench.recorder.off();
@@ -386,7 +410,7 @@ TEST(TensorWatch, a_dump_overwrites_nothing) {
     ASSERT_EQ(bench.said.size(), 1u);
     EXPECT_NE(bench.said[0].find(kept), std::string::npos) << bench.said[0];
     EXPECT_EQ(bench.collect().size(), 2u) << "fingerprints are kept all the same";
-    EXPECT_EQ(bench.summary(), "2 tensors, 1 not kept whole: their files were there already");
+    EXPECT_EQ(bench.summary(), "2 tensors, all finite, 1 not kept whole: their files were there already");
     std::filesystem::remove_all(config.dump);
 }
 

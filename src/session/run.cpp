@@ -151,9 +151,7 @@ void Run::close_tensors() {
     drain_->remove_feed(*tensors_);
     // By now all that came is counted; the drain has ended, so the writer is ours.
     (void)writer_->describe("checked", tensors_->summary());
-    if (config_.tensors.level == TensorConfig::Level::nonfinite) {
-        (void)writer_->describe("nonfinite", std::to_string(tensors_->nonfinite()));
-    }
+    (void)writer_->describe("nonfinite", std::to_string(tensors_->nonfinite()));
 }
 
 Status Run::close(const std::vector<drain::DeviceFeed*>& feeds) {

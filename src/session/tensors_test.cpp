@@ -105,7 +105,7 @@ TEST_F(CheckedRun, every_check_reaches_the_recording_in_order) {
     const Result<Report> report = report_recording(path());
     ASSERT_TRUE(report.ok());
     EXPECT_NE(std::find(report->description.begin(), report->description.end(),
-                        std::pair<std::string, std::string>("checked", "200 tensors")),
+                        std::pair<std::string, std::string>("checked", "200 tensors, all finite")),
               report->description.end());
 }
 
@@ -182,6 +182,22 @@ TEST_F(CheckedRun, a_NaN_is_said_at_once_with_its_place) {
     EXPECT_NE(said_[0].find("layer 1 brick attention, output, index 1 of 2"), std::string::npos) << said_[0];
     ASSERT_TRUE(prof.close().ok());
     EXPECT_EQ(checks_of(path()).size(), 2u);
+}
+
+TEST_F(CheckedRun, the_recording_says_how_many_were_not_finite_whatever_was_kept_of_them) {
+    for (const char* spec : {"tensors=all", "tensors=nonfinite"}) {
+        std::filesystem::remove(path());
+        Profiler prof(config(spec));
+        const float bad[2] = {0, std::numeric_limits<float>::quiet_NaN()};
+        PLUMB_TENSOR(prof, host, Brick::attention, tensor(bad, DType::f32, {1, 2}));
+        ASSERT_TRUE(prof.close().ok());
+        const Result<Report> report = report_recording(path());
+        ASSERT_TRUE(report.ok());
+        EXPECT_NE(std::find(report->description.begin(), report->description.end(),
+                            std::pair<std::string, std::string>("nonfinite", "1")),
+                  report->description.end())
+            << spec;
+    }
 }
 
 TEST_F(CheckedRun, a_forked_child_checks_into_its_own_recording_or_not_at_all) {
