@@ -23,7 +23,6 @@ namespace plumb::fingerprint {
 namespace {
 
 constexpr std::size_t most_pending = std::size_t{1} << 18; // 0.1 GB; the drain comes ten times a second
-constexpr std::size_t most_nonfinite = 4096;               // tensors=nonfinite: what comes later is only counted
 constexpr std::size_t inputs_kept = 64;
 constexpr std::size_t most_spare = 8192; // 4 MB; a tenth of a second has fewer
 constexpr unsigned most_threads = 8;
@@ -52,8 +51,9 @@ std::uint64_t first_index_of(const record::TensorCall& call, const Tensor& tenso
     return static_cast<std::uint64_t>(call.tags.position) * (tensor.count() / tensor.shape[0]);
 }
 
-bool of_one_brick(const record::TensorCall& a, const record::TensorCall& b) {
-    return a.step_plus_one == b.step_plus_one && a.layer_plus_one == b.layer_plus_one && a.name == b.name;
+bool of_one_brick(const recording::TensorCheck& a, const recording::TensorCheck& b) {
+    return a.step_plus_one == b.step_plus_one && a.layer_plus_one == b.layer_plus_one && a.name == b.name &&
+           a.graph_key == b.graph_key && a.replay == b.replay;
 }
 
 } // namespace
@@ -192,22 +192,27 @@ void TensorWatch::check_on_host(const record::TensorCall& call) {
 
 void TensorWatch::look_for_nonfinite(const record::TensorCall& call) {
     const double magnitude = largest_magnitude(*call.tensor);
+    const bool finite = std::isfinite(magnitude);
     looked_.fetch_add(1, std::memory_order_relaxed);
-    std::vector<Input> inputs;
-    Number its;
+    recording::TensorCheck check = labelled(call, *call.tensor, {});
+    Checks inputs;
     {
         const std::lock_guard<std::mutex> lock(mutex_);
-        its = number_locked(call);
+        const Number its = number_locked(call);
+        check.order = its.order;
+        check.occurrence = its.occurrence;
         if (call.role == TensorRole::output) {
-            spend_inputs_of(call, std::isfinite(magnitude) ? nullptr : &inputs);
-        } else if (std::isfinite(magnitude)) {
-            remember_input(call, its, magnitude);
+            spend_inputs_of(check, finite ? nullptr : &inputs);
+        } else if (finite) {
+            check.level = recording::CheckLevel::nonfinite;
+            check.fingerprint.count = call.tensor->count();
+            check.fingerprint.max = magnitude;
+            remember_input(std::move(check));
         }
     }
-    if (std::isfinite(magnitude) || nonfinite_.fetch_add(1, std::memory_order_relaxed) >= most_nonfinite) {
+    if (finite || nonfinite_.fetch_add(1, std::memory_order_relaxed) >= recording::most_nonfinite_checks) {
         return;
     }
-    recording::TensorCheck check = labelled(call, *call.tensor, its);
     FingerprintOptions options;
     options.first_index = check.first_index;
     options.threads = most_threads;
@@ -218,38 +223,52 @@ void TensorWatch::look_for_nonfinite(const record::TensorCall& call) {
     }
     check.fingerprint = *std::move(made);
     say_nonfinite(check);
-    for (const Input& input : inputs) {
-        recording::TensorCheck finite = labelled(input.call, input.tensor, input.number);
-        finite.level = recording::CheckLevel::nonfinite;
-        finite.fingerprint.count = input.tensor.count();
-        finite.fingerprint.max = input.magnitude;
-        put(std::move(finite));
+    for (recording::TensorCheck& input : inputs) {
+        put(std::move(input));
     }
     put(std::move(check));
 }
 
+// Results come in any order within a round, those of a graph by site: the order of the calls tells what went into what.
+void TensorWatch::keep_nonfinite(Checks&& of_device, Checks& to) {
+    std::sort(of_device.begin(), of_device.end(), [](const auto& a, const auto& b) { return a.order < b.order; });
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (recording::TensorCheck& check : of_device) {
+        const bool keep = !check.fingerprint.finite() &&
+                          nonfinite_.fetch_add(1, std::memory_order_relaxed) < recording::most_nonfinite_checks;
+        if (check.role == TensorRole::output) {
+            spend_inputs_of(check, keep ? &to : nullptr);
+        }
+        if (keep) {
+            to.push_back(std::move(check));
+        } else if (check.role == TensorRole::input && check.fingerprint.finite()) {
+            remember_input(std::move(check));
+        }
+    }
+}
+
 // Whoever finds something wrong in an output wants to know what went in, which may be overwritten by then.
-void TensorWatch::remember_input(const record::TensorCall& call, Number number, double magnitude) {
+void TensorWatch::remember_input(recording::TensorCheck&& input) {
     inputs_.erase(std::remove_if(inputs_.begin(), inputs_.end(),
                                  [&](const Input& old) {
-                                     return old.call.track == call.track &&
-                                            (old.spent || !of_one_brick(old.call, call));
+                                     return old.check.track == input.track &&
+                                            (old.spent || !of_one_brick(old.check, input));
                                  }),
                   inputs_.end());
     if (inputs_.size() >= inputs_kept) {
         inputs_.erase(inputs_.begin());
     }
-    inputs_.push_back({call, *call.tensor, number, magnitude});
+    inputs_.push_back({std::move(input)});
 }
 
 // After a call's first output its inputs are no longer those of the next call of that brick. A bad output takes them.
-void TensorWatch::spend_inputs_of(const record::TensorCall& call, std::vector<Input>* taken) {
+void TensorWatch::spend_inputs_of(const recording::TensorCheck& output, Checks* taken) {
     for (Input& input : inputs_) {
-        if (of_one_brick(input.call, call) && input.call.tags.sequence == call.tags.sequence) {
+        if (of_one_brick(input.check, output) && input.check.sequence == output.sequence) {
             input.spent = true;
             if (taken != nullptr && !input.taken) {
                 input.taken = true;
-                taken->push_back(input);
+                taken->push_back(input.check);
             }
         }
     }
@@ -318,21 +337,24 @@ void TensorWatch::dump(const record::TensorCall& call, const recording::TensorCh
 
 void TensorWatch::collect(drain::FeedRound& round) {
     for (const auto& device : devices_) {
-        std::vector<recording::TensorCheck> done;
+        Checks done;
         device->collect(done);
-        for (recording::TensorCheck& check : done) {
-            looked_.fetch_add(1, std::memory_order_relaxed);
-            bool keep = config_.level != TensorConfig::Level::nonfinite;
+        looked_.fetch_add(done.size(), std::memory_order_relaxed);
+        for (const recording::TensorCheck& check : done) {
             if (!check.fingerprint.finite()) {
                 say_nonfinite(check);
-                keep = nonfinite_.fetch_add(1, std::memory_order_relaxed) < most_nonfinite || keep;
-            }
-            if (keep) {
-                round.checks.push_back(std::move(check));
             }
         }
+        if (config_.level == TensorConfig::Level::nonfinite) {
+            keep_nonfinite(std::move(done), round.checks);
+            continue;
+        }
+        for (recording::TensorCheck& check : done) {
+            nonfinite_.fetch_add(check.fingerprint.finite() ? 0 : 1, std::memory_order_relaxed);
+            round.checks.push_back(std::move(check));
+        }
     }
-    std::vector<recording::TensorCheck> done;
+    Checks done;
     {
         const std::lock_guard<std::mutex> lock(mutex_);
         done.swap(done_);

@@ -44,13 +44,11 @@ class TensorWatch final : public record::TensorSink, public drain::DeviceFeed {
     };
     /// A finite input: what it was, not where it lies.
     struct Input {
-        record::TensorCall call;
-        Tensor tensor;
-        Number number;
-        double magnitude = 0; // largest
-        bool spent = false;   // its call has an output: the next input begins another call
-        bool taken = false;   // recorded
+        recording::TensorCheck check;
+        bool spent = false; // its call has an output: the next input begins another call
+        bool taken = false; // recorded
     };
+    using Checks = std::vector<recording::TensorCheck>;
 
     [[nodiscard]] bool chosen(const record::TensorCall& call) const noexcept;
     [[nodiscard]] Number number(const record::TensorCall& call);
@@ -62,8 +60,9 @@ class TensorWatch final : public record::TensorSink, public drain::DeviceFeed {
                                                          Number number);
     void check_on_host(const record::TensorCall& call);
     void look_for_nonfinite(const record::TensorCall& call);
-    void remember_input(const record::TensorCall& call, Number number, double magnitude); // REQUIRES: mutex_
-    void spend_inputs_of(const record::TensorCall& call, std::vector<Input>* taken);      // REQUIRES: mutex_
+    void keep_nonfinite(Checks&& of_device, Checks& to);                       // those, and what went into them
+    void remember_input(recording::TensorCheck&& input);                       // REQUIRES: mutex_
+    void spend_inputs_of(const recording::TensorCheck& output, Checks* taken); // REQUIRES: mutex_
     void refuse(const record::TensorCall& call, const std::string& why);
     void put(recording::TensorCheck&& check);
     void say_nonfinite(const recording::TensorCheck& check);

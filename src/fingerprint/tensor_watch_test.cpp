@@ -22,8 +22,8 @@ using Layers = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 /// A recorder whose tensors are checked, and what came of it.
 class Bench {
   public:
-    explicit Bench(TensorConfig config = every_tensor())
-        : checks_(config, {}, [this](const std::string& sentence) { said.push_back(sentence); }) {
+    explicit Bench(TensorConfig config = every_tensor(), std::vector<std::unique_ptr<DeviceTensors>> devices = {})
+        : checks_(config, std::move(devices), [this](const std::string& sentence) { said.push_back(sentence); }) {
         recorder.off();
         RecorderAccess::connect_tensors(recorder, &checks_);
         recorder.on();
@@ -275,6 +275,52 @@ TEST(TensorWatch, what_lies_on_an_unknown_device_is_never_followed) {
     EXPECT_EQ(bench.dropped(), 2u);
     ASSERT_EQ(bench.said.size(), 1u);
     EXPECT_NE(bench.said[0].find("device"), std::string::npos);
+}
+
+/// Reads host memory in place of a device's, and hands the results over in reverse.
+class BackwardDevice final : public DeviceTensors {
+  public:
+    [[nodiscard]] bool takes(const record::TensorCall& call) const noexcept override {
+        return call.queue.timer != nullptr && !call.queue.timer->clock_is_host();
+    }
+    Status enqueue(const record::TensorCall& call, recording::TensorCheck label) noexcept override {
+        label.fingerprint = *fingerprint_of(*call.tensor);
+        done_.insert(done_.begin(), std::move(label));
+        return {};
+    }
+    void collect(std::vector<recording::TensorCheck>& done) override { done.swap(done_); }
+    [[nodiscard]] std::uint64_t pending() const noexcept override { return 0; }
+    [[nodiscard]] std::uint64_t dropped() const noexcept override { return 0; }
+
+  private:
+    std::vector<recording::TensorCheck> done_;
+};
+
+TEST(TensorWatch, what_went_into_a_bad_tensor_of_a_device_is_kept_also_where_it_was_read_before) {
+    std::vector<std::unique_ptr<DeviceTensors>> devices;
+    devices.push_back(std::make_unique<BackwardDevice>());
+    Bench bench(Bench::nonfinite(), std::move(devices));
+    FarTimer timer;
+    const Queue queue{&timer, 5};
+    const float bad[4] = {1, std::numeric_limits<float>::quiet_NaN(), 2, 3};
+    const float small[4] = {0, -9, 2, 3};
+    for (const bool at_once : {true, false}) {
+        PLUMB_STEP(bench.recorder, host, Phase::decode, tokens(1), kv_length(1));
+        PLUMB_TENSOR_INPUT(bench.recorder, queue, Brick::rms_norm, some());
+        PLUMB_TENSOR(bench.recorder, queue, Brick::rms_norm, some());
+        PLUMB_TENSOR_INPUT(bench.recorder, queue, Brick::rms_norm, tensor(small, DType::f32, {1, 4}));
+        if (!at_once) {
+            EXPECT_TRUE(bench.collect().empty());
+        }
+        PLUMB_TENSOR(bench.recorder, queue, Brick::rms_norm, tensor(bad, DType::f32, {1, 4}));
+        const auto kept = bench.collect();
+        ASSERT_EQ(kept.size(), 2u);
+        EXPECT_EQ(kept[0].role, TensorRole::input);
+        EXPECT_EQ(kept[0].occurrence, 1u);
+        EXPECT_EQ(kept[0].fingerprint.min, -9);
+        EXPECT_EQ(kept[1].fingerprint.nans, 1u);
+    }
+    EXPECT_EQ(bench.summary(), "8 tensors, 2 with NaN or Inf");
 }
 
 TEST(TensorWatch, a_tensor_that_is_none_is_refused_before_anything_reads_it) {

@@ -174,6 +174,9 @@ enum class CheckLevel : std::uint8_t {
     full = 1,
 };
 
+/// Of tensors with NaN or Inf, tensors=nonfinite keeps so many; what comes later is only counted.
+inline constexpr std::size_t most_nonfinite_checks = 4096;
+
 /// The fingerprint of one tensor at one place of a run: what PLUMB_TENSOR leaves.
 struct TensorCheck {
     std::uint64_t order = 0; // of the call among all checks of the run, from 0: the order of execution on one queue
