@@ -22,14 +22,15 @@ std::string place_words(const TensorPlace& place) {
            (place.brick.empty() ? std::string() : " brick " + printable(place.brick, name_columns));
 }
 
-std::string place_details(const TensorPlace& place) {
+std::string place_details(const TensorPlace& place, const char* other) {
     std::string text = place.phase == Phase::none ? std::string("outside of steps") : phase_word(place.phase);
     if (place.position) {
         text += ", position " + std::to_string(*place.position);
         text += place.rows > 1 ? " and the " + grouped(place.rows - 1) + " after it" : "";
     }
     text += place.sequence != 0 ? ", sequence " + std::to_string(place.sequence) : "";
-    text += place.step_b && place.step_b != place.step ? ", step " + std::to_string(*place.step_b) + " of B" : "";
+    text +=
+        place.step_b && place.step_b != place.step ? ", step " + std::to_string(*place.step_b) + " of " + other : "";
     return text + ", " + word_of(place.role) + " " + std::to_string(place.occurrence);
 }
 
@@ -45,7 +46,12 @@ std::string short_number(double value) {
     return text;
 }
 
+bool known(const Distance& distance) noexcept { return std::isfinite(distance.estimate) || !(distance.low == 0); }
+
 std::string distance_words(const Distance& distance) {
+    if (!known(distance)) {
+        return "not known (squares overflow or vanish)";
+    }
     if (!std::isfinite(distance.estimate) || distance.low == distance.high) {
         return short_number(distance.estimate);
     }

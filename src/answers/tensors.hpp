@@ -32,10 +32,12 @@ inline Words words_of(InputState) {
 
 /// "step 3 layer 5 brick attention": what every answer begins with. Layer "-": outside of layers.
 [[nodiscard]] std::string place_words(const TensorPlace& place);
-/// "decode, position 66, output 0": what else tells this tensor from others.
-[[nodiscard]] std::string place_details(const TensorPlace& place);
+/// "decode, position 66, output 0": what else tells this tensor from others. `other`: what the second run is called.
+[[nodiscard]] std::string place_details(const TensorPlace& place, const char* other = "B");
 /// Three significant digits; "NaN" and "Inf" as they are.
 [[nodiscard]] std::string short_number(double value);
+/// Whether anything is known of it: squares may overflow, or vanish.
+[[nodiscard]] bool known(const Distance& distance) noexcept;
 /// "0.12 (0.1 to 0.14)"
 [[nodiscard]] std::string distance_words(const Distance& distance);
 /// "3 NaN, 1 Inf, first at index 17 of 4,096"; empty: finite.

@@ -33,6 +33,7 @@ class CheckComparison {
         report.exact = tolerance_.exact;
         report.tolerance = tolerance_.floating;
         report.tolerance_of = tolerance_.of;
+        report.tolerance_given = tolerance_.given;
         judge_all(report);
         find_first(report);
         if (report.first) {
@@ -95,6 +96,7 @@ class CheckComparison {
             report.identical += judged.verdict.identical ? 1 : 0;
             report.divergent += judged.verdict.difference != Difference::none ? 1 : 0;
             weak_ += judged.verdict.weak ? 1 : 0;
+            unnumbered_ += judged.verdict.unnumbered ? 1 : 0;
             hash_unknown_ += judged.verdict.hash_unknown ? 1 : 0;
             nonfinite_alike_ +=
                 judged.verdict.difference != Difference::nonfinite && !a.check.fingerprint.finite() ? 1 : 0;
@@ -302,6 +304,11 @@ class CheckComparison {
             report.notes.push_back(counted(weak_, "tensor") +
                                    " of tensors=nonfinite: only the largest values were compared");
         }
+        if (unnumbered_ != 0) {
+            report.notes.push_back(counted(unnumbered_, "tensor") +
+                                   " whose elements are numbered otherwise in the other run, as in a captured prefill: "
+                                   "only their least and largest values and their norms were compared");
+        }
         if (hash_unknown_ != 0) {
             report.notes.push_back(
                 counted(hash_unknown_, "tensor") +
@@ -322,7 +329,7 @@ class CheckComparison {
     std::vector<Judged> judged_; // as pairing_.pairs
     std::size_t first_ = 0;
     std::set<std::pair<bool, std::uint32_t>> sequences_; // only in A (true) or B
-    std::uint64_t weak_ = 0, hash_unknown_ = 0, nonfinite_alike_ = 0;
+    std::uint64_t weak_ = 0, unnumbered_ = 0, hash_unknown_ = 0, nonfinite_alike_ = 0;
 };
 
 } // namespace

@@ -59,7 +59,8 @@ struct DivergeReport {
     std::uint64_t divergent = 0;
     bool exact = false;
     double tolerance = 0;              // of floating tensors
-    std::optional<DType> tolerance_of; // the coarsest element type of both runs set it; absent: given
+    std::optional<DType> tolerance_of; // the coarsest element type of both runs set it
+    bool tolerance_given = false;      // neither: no tensor of a floating type
     std::optional<FirstDivergence> first;
     std::optional<TensorPair> worst;   // of the divergent ones, else of all
     std::vector<LayerDistance> layers; // by layer; empty where nothing diverges

@@ -134,6 +134,83 @@ TEST(Diverge, chunks_of_which_neither_divides_the_other_meet_at_their_common_bor
     EXPECT_EQ(report.compared, 2u * 24 + 2 + 4 * 25);
 }
 
+/// Prefill of 32 positions as replays of one graph, which was captured at position 64, see it.
+PlantedRun captured(std::size_t chunk, double scale, DType dtype = DType::f32) {
+    PlantedRun run;
+    for (std::size_t at = 0; at < 32; at += chunk) {
+        run.step(Phase::prefill, static_cast<std::int64_t>(at), chunk);
+        Values values = planted_values(1, 32 * planted_columns);
+        values = Values(values.begin() + static_cast<std::ptrdiff_t>(at * planted_columns),
+                        values.begin() + static_cast<std::ptrdiff_t>((at + chunk) * planted_columns));
+        for (double& value : values) {
+            value *= scale;
+        }
+        recording::TensorCheck& check = run.add("attention", 0, values, chunk, TensorRole::output, dtype);
+        check.first_index = 64 * planted_columns;
+        check.fingerprint = planted_fingerprint(values, check.first_index);
+        check.in_graph = true;
+    }
+    return run;
+}
+
+TEST(Diverge, a_captured_prefill_is_numbered_otherwise_and_compared_by_what_does_not_depend_on_that) {
+    PlantedRun eager;
+    eager.step(Phase::prefill, 0, 32);
+    eager.add("attention", 0, planted_values(1, 32 * planted_columns), 32);
+    for (const std::size_t chunk : {32u, 8u}) {
+        PlantedRun graph = captured(chunk, 1);
+        const DivergeReport report = compared(eager, graph);
+        EXPECT_TRUE(report.same()) << chunk;
+        EXPECT_EQ(report.identical, 0u);
+        EXPECT_TRUE(noted(report, "numbered otherwise"));
+        PlantedRun again = captured(chunk, 1);
+        EXPECT_TRUE(compared(graph, again).same());
+        PlantedRun wrong = captured(chunk, 1.01);
+        const DivergeReport apart = compared(eager, wrong);
+        ASSERT_TRUE(apart.first) << chunk;
+        EXPECT_EQ(apart.first->tensor.difference, Difference::value);
+        EXPECT_NEAR(apart.first->tensor.distance.low, 0.01, 1e-3);
+        EXPECT_EQ(apart.first->tensor.distance.estimate, apart.first->tensor.distance.low);
+    }
+    PlantedRun a = captured(32, 1, DType::i32);
+    a.checks[0].first_index = 0;
+    PlantedRun b = captured(32, 1.01, DType::i32);
+    EXPECT_EQ(compared(a, b).first->tensor.difference, Difference::bits);
+}
+
+TEST(Diverge, an_index_within_pieces_that_are_numbered_otherwise_is_within_the_whole) {
+    PlantedRun run = captured(8, 1);
+    Values values = planted_values(1, 8 * planted_columns);
+    values[5] = nan;
+    run.checks[2].fingerprint = planted_fingerprint(values, run.checks[2].first_index);
+    BrickTable bricks;
+    const Result<CheckedRun> loaded = load_run(run, bricks);
+    ASSERT_TRUE(loaded.ok());
+    const WholeTensor whole = whole_of(*loaded, {0, 1, 2, 3});
+    EXPECT_TRUE(whole.joins);
+    EXPECT_FALSE(whole.numbered);
+    EXPECT_EQ(facts_of(whole.check).first_nonfinite, 16 * planted_columns + 5);
+}
+
+TEST(Diverge, the_worst_is_one_that_diverges_also_where_its_distance_is_not_known) {
+    PlantedModel noisy;
+    noisy.noise = 1e-6;
+    PlantedRun a = PlantedModel{}.recorded();
+    PlantedRun b = noisy.recorded();
+    for (PlantedRun* run : {&a, &b}) {
+        Values huge = planted_values(run == &a ? 1 : 2, planted_columns);
+        for (double& value : huge) {
+            value *= 1e200; // whose square overflows
+        }
+        find(*run, 3, "attention", 1, TensorRole::output).fingerprint = planted_fingerprint(huge);
+    }
+    const DivergeReport report = compared(a, b);
+    EXPECT_EQ(report.divergent, 1u);
+    ASSERT_TRUE(report.worst);
+    EXPECT_EQ(report.worst->difference, Difference::value);
+    EXPECT_EQ(report.worst->place.step, 3u);
+}
+
 TEST(Diverge, a_fault_is_found_across_chunks_of_another_size) {
     PlantedModel clean, faulty;
     clean.chunk = 32;

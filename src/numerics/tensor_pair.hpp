@@ -43,7 +43,7 @@ enum class Difference : std::uint8_t {
     token,     // the logits agree, but the largest is another
     bits,      // not bit for bit the same, where that was asked for, or integers
     value,     // further apart than the tolerance
-    shape,     // not so many elements, or numbered otherwise
+    shape,     // not so many elements
     empty,     // no element at all, in one or both
     nonfinite, // not as many NaN, +Inf and -Inf in both
 };

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "numerics/verdict.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 namespace plumb::numerics {
@@ -53,7 +55,34 @@ TensorVerdict judge_largest(const recording::TensorCheck& a, const recording::Te
     return verdict;
 }
 
-double rank(const Distance& distance) { return std::isnan(distance.low) ? infinite : distance.low; }
+Difference difference_of(const Distance& distance, bool exact, double allowed) {
+    // Written so that a NaN fails, and a distance that nobody could estimate.
+    const bool near = distance.low <= allowed && distance.estimate < infinite;
+    return near ? Difference::none : exact ? Difference::bits : Difference::value;
+}
+
+/// Elements that are numbered otherwise have another hash and another sketch. Extremes and norms are no further apart than
+/// the tensors are. REQUIRES: as many NaN and Inf in both.
+TensorVerdict judge_unnumbered(Fingerprint x, Fingerprint y, bool exact, double allowed) {
+    x.first_nonfinite = y.first_nonfinite = no_index;
+    x.sketch.clear();
+    y.hash = ~x.hash;
+    const double extremes = std::max(std::fabs(x.min - y.min), std::fabs(x.max - y.max)) / std::sqrt(x.sum_of_squares);
+    TensorVerdict verdict;
+    verdict.unnumbered = true;
+    verdict.distance = relative_distance(x, y);
+    verdict.distance.low = extremes > verdict.distance.low ? extremes : verdict.distance.low; // NaN: nothing is finite
+    if (std::isfinite(verdict.distance.estimate)) {
+        verdict.distance.estimate = verdict.distance.low;
+    }
+    verdict.difference = difference_of(verdict.distance, exact, allowed);
+    return verdict;
+}
+
+auto rank(Difference difference, const Distance& distance) {
+    return std::tuple(difference == Difference::nonfinite, difference != Difference::none,
+                      std::isnan(distance.low) ? infinite : distance.low);
+}
 
 } // namespace
 
@@ -64,13 +93,18 @@ WholeTensor whole_of(const CheckedRun& run, const std::vector<std::uint32_t>& pi
     for (std::size_t i = 1; i < pieces.size(); ++i) {
         const recording::TensorCheck& next = run.checks[pieces[i]].check;
         const std::uint64_t border = all.first_index + all.fingerprint.count;
-        if (next.first_index != border || next.dtype != all.dtype || next.level != all.level || next.shape.empty() ||
-            all.shape.empty() || next.fingerprint.sketch.size() != all.fingerprint.sketch.size()) {
+        if (next.dtype != all.dtype || next.level != all.level || next.shape.empty() || all.shape.empty() ||
+            next.fingerprint.sketch.size() != all.fingerprint.sketch.size()) {
             whole.joins = false;
             return whole;
         }
+        whole.numbered = whole.numbered && next.first_index == border;
         whole.hash_known = whole.hash_known && border % row_elements == 0;
-        all.fingerprint = join(all.fingerprint, next.fingerprint);
+        Fingerprint piece = next.fingerprint;
+        for (std::uint64_t* index : {&piece.first_nonfinite, &piece.largest}) {
+            *index += *index == no_index ? 0 : border - next.first_index;
+        }
+        all.fingerprint = join(all.fingerprint, piece);
         all.shape.front() += next.shape.front();
         all.argmax = next.argmax;
         all.margin = next.margin;
@@ -81,7 +115,8 @@ WholeTensor whole_of(const CheckedRun& run, const std::vector<std::uint32_t>& pi
 Tolerance tolerance_for(const CheckedRun& a, const CheckedRun& b, const DivergeOptions& options) {
     Tolerance tolerance;
     tolerance.exact = options.exact;
-    if (options.tolerance) {
+    tolerance.given = options.tolerance.has_value();
+    if (tolerance.given) {
         tolerance.floating = *options.tolerance;
         return tolerance;
     }
@@ -106,7 +141,7 @@ TensorVerdict judge(const WholeTensor& whole_a, const WholeTensor& whole_b, cons
     if (x.count == 0 || y.count == 0) {
         return apart(Difference::empty);
     }
-    if (!whole_a.joins || !whole_b.joins || x.count != y.count || a.first_index != b.first_index) {
+    if (!whole_a.joins || !whole_b.joins || x.count != y.count) {
         return apart(Difference::shape);
     }
     if (!same_nonfinite(x, y)) {
@@ -118,6 +153,11 @@ TensorVerdict judge(const WholeTensor& whole_a, const WholeTensor& whole_b, cons
     if (x.sketch.size() != y.sketch.size()) {
         return apart(Difference::shape);
     }
+    const bool exact = tolerance.exact || !is_floating(a.dtype) || !is_floating(b.dtype);
+    const double allowed = exact ? as_good_as_exact : tolerance.floating;
+    if (!whole_a.numbered || !whole_b.numbered || a.first_index != b.first_index) {
+        return judge_unnumbered(x, y, exact, allowed);
+    }
     TensorVerdict verdict;
     const bool hash_known = whole_a.hash_known && whole_b.hash_known;
     verdict.distance = relative_distance(x, y);
@@ -125,24 +165,17 @@ TensorVerdict judge(const WholeTensor& whole_a, const WholeTensor& whole_b, cons
     if (verdict.identical) {
         return verdict;
     }
-    const bool exact = tolerance.exact || !is_floating(a.dtype) || !is_floating(b.dtype);
     if (exact && hash_known) {
         verdict.difference = Difference::bits;
         return verdict;
     }
     verdict.hash_unknown = exact;
-    // Written so that a NaN fails, and a distance that nobody could estimate.
-    const double allowed = exact ? as_good_as_exact : tolerance.floating;
-    if (!(verdict.distance.low <= allowed && verdict.distance.estimate < infinite)) {
-        verdict.difference = exact ? Difference::bits : Difference::value;
-    }
+    verdict.difference = difference_of(verdict.distance, exact, allowed);
     return verdict;
 }
 
 bool worse(Difference x, const Distance& distance_x, Difference y, const Distance& distance_y) noexcept {
-    const bool lost_x = x == Difference::nonfinite;
-    const bool lost_y = y == Difference::nonfinite;
-    return lost_x != lost_y ? lost_x : rank(distance_x) > rank(distance_y);
+    return rank(x, distance_x) > rank(y, distance_y);
 }
 
 } // namespace plumb::numerics

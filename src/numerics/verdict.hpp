@@ -14,14 +14,16 @@ namespace plumb::numerics {
 struct WholeTensor {
     recording::TensorCheck check; // of the first piece, its fingerprint and shape of all; argmax and margin of the last
     bool hash_known = true; // false: pieces meet inside a row of the definition, so that their hashes cannot be joined
-    bool joins = true;      // false: the pieces do not follow each other
+    bool joins = true;      // false: the pieces are not of one tensor
+    bool numbered = true;   // false: the pieces are not numbered one after the other: hash and sketch say nothing
 };
 /// REQUIRES: at least one piece.
 [[nodiscard]] WholeTensor whole_of(const CheckedRun& run, const std::vector<std::uint32_t>& pieces);
 
 struct Tolerance {
     double floating = 0;
-    std::optional<DType> of; // set it; absent: given
+    std::optional<DType> of; // set it
+    bool given = false;      // by the options
     bool exact = false;
 };
 /// The coarsest floating element type of both runs sets the tolerance, unless the options do: what was computed from
@@ -34,10 +36,12 @@ struct TensorVerdict {
     bool identical = false;    // bit for bit
     bool weak = false;         // only the largest values were compared: of tensors=nonfinite
     bool hash_unknown = false; // exactness was asked for, and judged by distance
+    bool unnumbered = false;   // elements are numbered otherwise: only extremes and norms were compared
 };
 [[nodiscard]] TensorVerdict judge(const WholeTensor& a, const WholeTensor& b, const Tolerance& tolerance);
 
-/// Whether (difference, distance) of x is worse than that of y. A NaN distance is worse than any number.
+/// Whether (difference, distance) of x is worse than that of y: what differs before what does not, NaN and Inf first. A NaN
+/// distance is worse than any number.
 [[nodiscard]] bool worse(Difference x, const Distance& distance_x, Difference y, const Distance& distance_y) noexcept;
 
 } // namespace plumb::numerics

@@ -106,9 +106,11 @@ void describe(V& v, const DivergeReport& r) {
     v("exact", r.exact, "all bits had to agree (`--expect exact`)");
     v("tolerance", r.tolerance, "relative L2 distance that counts as the same, of floating tensors");
     v("tolerance_of", r.tolerance_of,
-      "the coarsest element type of both runs, which set it; missing where `--tolerance` did");
+      "the coarsest element type of both runs, which set it; missing where `--tolerance` did, and where no tensor is of "
+      "a floating type");
     v("first", r.first, "missing where nothing diverges");
-    v("worst", r.worst, "the furthest apart; one with more NaN or Inf is worse than any distance");
+    v("worst", r.worst,
+      "the furthest apart of the divergent ones, else of all; one with more NaN or Inf is worse than any distance");
     v("layers", r.layers, "amplification at the first divergent step");
     v("flip_count", r.flip_count, "logits whose largest value is that of another token");
     v("flips", r.flips, "the first 64 of those");

@@ -21,9 +21,10 @@ std::string tolerance_words(const DivergeReport& report) {
         return "all bits (--expect exact)";
     }
     const std::string value = short_number(report.tolerance);
-    return report.tolerance_of
-               ? value + " (that of " + dtype_word(*report.tolerance_of) + ", the coarsest element type of both runs)"
-               : value + " (as given)";
+    if (report.tolerance_of) {
+        return value + " (that of " + dtype_word(*report.tolerance_of) + ", the coarsest element type of both runs)";
+    }
+    return report.tolerance_given ? value + " (as given)" : "none: no tensor is of a floating type";
 }
 
 std::string sides(const std::string& a, const std::string& b) {
@@ -98,9 +99,9 @@ void add_layers(Page& page, const DivergeReport& report, std::size_t width) {
     for (const LayerDistance& layer : report.layers) {
         const double distance = layer.tensor.distance.estimate;
         std::size_t length = 0;
-        if (std::isnan(distance) || std::isinf(distance)) {
+        if (!std::isfinite(distance) && known(layer.tensor.distance)) {
             length = columns;
-        } else if (distance > 0) {
+        } else if (distance > 0 && std::isfinite(distance)) {
             length = static_cast<std::size_t>(std::clamp((std::log10(distance) - floor) / decades, 0.0, 1.0) *
                                               static_cast<double>(columns));
         }
@@ -114,7 +115,7 @@ void add_layers(Page& page, const DivergeReport& report, std::size_t width) {
             bar += " *";
         }
         table.add_row({std::to_string(layer.layer), printable(layer.tensor.place.brick, 40),
-                       distance == 0 ? std::string("0") : short_number(distance), bar});
+                       !known(layer.tensor.distance) ? std::string("n/a") : short_number(distance), bar});
     }
     page.blank();
     page.table(std::move(table));

@@ -85,6 +85,26 @@ TEST(DivergeText, every_difference_is_described_in_its_own_words) {
     EXPECT_TRUE(contains(render_text(report), "tolerance  all bits (--expect exact)"));
 }
 
+TEST(DivergeText, T15_a_distance_that_is_not_known_is_said_so_and_is_no_bar) {
+    DivergeReport report = sample_diverge();
+    report.first->tensor.distance = {infinite, 0, infinite};
+    report.layers.resize(2);
+    report.layers[1].tensor.distance = {infinite, 0, infinite};
+    const std::string text = render_text(report);
+    EXPECT_TRUE(contains(text, "relative distance not known (squares overflow or vanish), tolerance 0.0001\n")) << text;
+    EXPECT_TRUE(contains(text, "n/a    *\n")) << text;
+}
+
+TEST(DivergeText, T15_a_tolerance_that_nobody_gave_and_no_tensor_has_is_none) {
+    DivergeReport report = sample_diverge();
+    report.tolerance_of.reset();
+    report.tolerance = 0;
+    EXPECT_TRUE(contains(render_text(report), "tolerance  none: no tensor is of a floating type\n"));
+    report.tolerance_given = true;
+    report.tolerance = 0.5;
+    EXPECT_TRUE(contains(render_text(report), "tolerance  0.5 (as given)\n"));
+}
+
 TEST(DivergeText, amplification_is_a_plot_whose_bars_grow_with_the_distance) {
     const std::string text = render_text(sample_diverge());
     const auto bars_of = [&text](const std::string& distance) {
