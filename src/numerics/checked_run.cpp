@@ -65,6 +65,75 @@ class Steps {
     std::map<std::pair<Phase, std::uint32_t>, std::uint32_t> ordinals_;
 };
 
+/// What the records say of a step's tokens.
+struct SaidTokens {
+    std::uint64_t tokens = 0, sequences = 0, kv_length = 0;
+};
+
+Status read_tokens(const recording::RecordedRun& source, std::map<std::uint64_t, SaidTokens>& by_step_plus_one) {
+    std::map<std::uint32_t, SaidTokens*> begun; // by track: the last step, whose values follow; null: of no interest
+    return source.for_each_batch([&](const recording::RecordBatch& batch) {
+        SaidTokens*& step = begun[batch.track];
+        for (std::size_t i = 0; i < batch.count; ++i) {
+            const Record& record = batch.records[i];
+            if (kind_of(record) == RecordKind::step_begin) {
+                const auto found = by_step_plus_one.find(payload_of(record) + 1);
+                step = found == by_step_plus_one.end() ? nullptr : &found->second;
+            } else if (kind_of(record) == RecordKind::step_value && step != nullptr) {
+                const auto which = static_cast<StepValue>(id_of(record));
+                if (which == StepValue::prefill_tokens || which == StepValue::decode_tokens) {
+                    step->tokens += record.first;
+                } else if (which == StepValue::sequences) {
+                    step->sequences = record.first;
+                } else if (which == StepValue::kv_length) {
+                    step->kv_length = record.first;
+                }
+            }
+        }
+        return true;
+    });
+}
+
+/// Checks may be of some rows of a prefill step alone. Its records say how far it reaches, and where its logits lie, which
+/// are of its last rows, whatever position they were given for want of one.
+Status widen_prefill(const recording::RecordedRun& source, CheckedRun& run) {
+    std::map<std::uint64_t, SaidTokens> said;
+    for (const RunStep& step : run.steps) {
+        if (step.phase == Phase::prefill && step.begin >= 0) {
+            said.try_emplace(step.step_plus_one);
+        }
+    }
+    if (said.empty() || source.for_each_batch == nullptr) {
+        return {};
+    }
+    if (Status read = read_tokens(source, said); !read.ok()) {
+        return read;
+    }
+    std::vector<bool> widened(run.steps.size());
+    for (std::size_t i = 0; i < run.steps.size(); ++i) {
+        RunStep& step = run.steps[i];
+        const auto found = said.find(step.step_plus_one);
+        if (step.phase != Phase::prefill || step.begin < 0 || found == said.end()) {
+            continue;
+        }
+        const SaidTokens& of = found->second;
+        const auto end = static_cast<std::int64_t>(std::min<std::uint64_t>(of.kv_length, last_position));
+        const std::int64_t begin = of.tokens <= of.kv_length ? end - static_cast<std::int64_t>(of.tokens) : end;
+        if (of.sequences <= 1 && begin >= 0 && begin <= step.begin && step.end <= end) {
+            step.begin = begin;
+            step.end = end;
+            widened[i] = true;
+        }
+    }
+    for (RunCheck& check : run.checks) {
+        const RunStep& step = run.steps[check.step];
+        if (widened[check.step] && check.check.argmax != no_index && check.check.position == step.begin) {
+            check.check.position = std::max(step.begin, step.end - static_cast<std::int64_t>(rows_of(check.check)));
+        }
+    }
+    return {};
+}
+
 } // namespace
 
 std::uint32_t BrickTable::number_of(const std::string& name) {
@@ -130,6 +199,9 @@ Result<CheckedRun> load_run(const recording::RecordedRun& source, BrickTable& br
     Steps steps(run.steps);
     for (RunCheck& check : run.checks) {
         check.step = steps.index_of(check.check);
+    }
+    if (Status read = widen_prefill(source, run); !read.ok()) {
+        return read.error();
     }
     steps.count_passes();
     return run;

@@ -29,7 +29,7 @@ struct RunStep {
     std::uint64_t step_plus_one = 0;
     Phase phase = Phase::none;
     std::uint32_t sequence = 0;
-    std::int64_t begin = -1;   // position of its first token; -1: not known
+    std::int64_t begin = -1;   // position of its first token, by its records, else of what was checked; -1: not known
     std::int64_t end = -1;     // behind its last one
     std::uint32_t pass = 0;    // how often the sequence went back before it: each pass is compared for itself
     std::uint32_t ordinal = 0; // among the steps of its phase and sequence
@@ -50,7 +50,7 @@ struct CheckedRun {
 inline constexpr std::size_t most_checks = std::size_t{1} << 21;
 inline constexpr std::size_t most_check_bytes = std::size_t{1} << 31;
 
-/// Error out_of_memory for more than `most`, or than so many bytes. A position that no token can have counts as not known.
+/// Errors: as reading the records of the source; out_of_memory for more than `most`, or than so many bytes. A position that no token can have counts as not known.
 [[nodiscard]] Result<CheckedRun> load_run(const recording::RecordedRun& source, BrickTable& bricks,
                                           std::size_t most = most_checks, std::size_t most_bytes = most_check_bytes);
 

@@ -134,6 +134,66 @@ TEST(Diverge, chunks_of_which_neither_divides_the_other_meet_at_their_common_bor
     EXPECT_EQ(report.compared, 2u * 24 + 2 + 4 * 25);
 }
 
+/// A prompt of 32, and four decode steps, of which only the logits were checked.
+PlantedRun logits_alone(std::size_t chunk) {
+    PlantedModel model;
+    model.chunk = chunk;
+    PlantedRun run = model.recorded();
+    run.tells_steps = true;
+    run.checks.erase(std::remove_if(run.checks.begin(), run.checks.end(),
+                                    [](const recording::TensorCheck& check) { return check.layer_plus_one != 0; }),
+                     run.checks.end());
+    return run;
+}
+
+TEST(Diverge, where_only_last_rows_were_checked_steps_say_how_far_prefill_reaches) {
+    PlantedRun a = logits_alone(32);
+    PlantedRun b = logits_alone(8);
+    for (const bool swapped : {false, true}) {
+        const DivergeReport report = swapped ? compared(b, a) : compared(a, b);
+        EXPECT_TRUE(report.same());
+        EXPECT_EQ(report.compared, 5u);
+        EXPECT_EQ(report.identical, 5u);
+        EXPECT_EQ(report.chunking, 3u);
+    }
+    b.checks.erase(b.checks.begin() + 3); // the logits of the prompt
+    EXPECT_EQ(compared(a, b).only_in_a.tensors + compared(a, b).only_in_a.steps, 1u);
+}
+
+TEST(Diverge, logits_that_were_given_no_position_are_of_the_last_rows_of_their_step) {
+    const auto without_position = [](std::size_t chunk, double scale) {
+        PlantedRun run = logits_alone(chunk);
+        for (recording::TensorCheck& check : run.checks) {
+            Values values = PlantedModel{}.rows("lm_head", planted_layers, 0, check.position, 1, false);
+            for (double& value : values) {
+                value *= scale;
+            }
+            if (check.phase == Phase::prefill) { // as a step with kv_length and tokens alone leaves them
+                check.position -= static_cast<std::int64_t>(chunk) - 1;
+                check.first_index = static_cast<std::uint64_t>(check.position) * planted_columns;
+            }
+            check.fingerprint = planted_fingerprint(values, check.first_index);
+        }
+        return run;
+    };
+    PlantedRun a = without_position(32, 1);
+    PlantedRun b = without_position(8, 1);
+    PlantedRun wrong = without_position(8, 1.001);
+    for (const bool swapped : {false, true}) {
+        const DivergeReport report = swapped ? compared(b, a) : compared(a, b);
+        EXPECT_TRUE(report.same());
+        EXPECT_EQ(report.identical, 4u);
+        EXPECT_EQ(report.chunking, 3u);
+        EXPECT_TRUE(noted(report, "1 tensor whose elements are numbered otherwise in the other run"));
+        const DivergeReport apart = swapped ? compared(wrong, a) : compared(a, wrong);
+        EXPECT_EQ(apart.divergent, 5u);
+        ASSERT_TRUE(apart.first);
+        EXPECT_EQ(apart.first->tensor.place.position, 31);
+        EXPECT_EQ(apart.first->tensor.difference, Difference::value);
+    }
+    EXPECT_EQ(compared(b, b).identical, 8u);
+}
+
 /// Prefill of 32 positions as replays of one graph, which was captured at position 64, see it.
 PlantedRun captured(std::size_t chunk, double scale, DType dtype = DType::f32) {
     PlantedRun run;

@@ -85,6 +85,13 @@ class PlantedRun final {
             }
             return Status();
         };
+        run.for_each_batch = [this](const std::function<bool(const recording::RecordBatch&)>& take) {
+            recording::RecordBatch batch;
+            batch.records = records_.data();
+            batch.count = tells_steps ? records_.size() : 0;
+            (void)take(batch);
+            return Status();
+        };
         return run;
     }
 
@@ -105,6 +112,15 @@ class PlantedRun final {
         rows_ = rows;
         sequence_ = sequence;
         occurrences_.clear();
+        const StepValue tokens = phase == Phase::prefill ? StepValue::prefill_tokens : StepValue::decode_tokens;
+        const auto value = [this](StepValue which, std::uint64_t of) {
+            records_.push_back({of, pack(RecordKind::step_value, static_cast<std::uint16_t>(which))});
+        };
+        records_.push_back({step_, pack(RecordKind::step_begin, static_cast<std::uint16_t>(phase), step_ - 1)});
+        value(tokens, rows);
+        if (position >= 0) {
+            value(StepValue::kv_length, static_cast<std::uint64_t>(position) + rows);
+        }
     }
 
     /// `values` are rows × columns; the last rows of the step where they are fewer.
@@ -134,6 +150,7 @@ class PlantedRun final {
     }
 
     std::vector<recording::TensorCheck> checks;
+    bool tells_steps = false; // whether it has the records of its steps
 
   private:
     std::map<std::string, std::uint16_t> names_;
@@ -143,6 +160,7 @@ class PlantedRun final {
     std::int64_t position_ = -1;
     std::size_t rows_ = 1;
     std::uint32_t sequence_ = 0;
+    std::vector<Record> records_;
     std::map<std::tuple<int, std::string, TensorRole>, std::uint32_t> occurrences_;
 };
 
