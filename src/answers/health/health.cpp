@@ -21,8 +21,10 @@ namespace {
 
 constexpr std::uint32_t outside = std::numeric_limits<std::uint32_t>::max(); // sorts behind every layer
 
-Figure measured(double value) { return {value, {}}; }
 Figure missing(const char* reason) { return {std::nullopt, reason}; }
+Figure measured(double value) {
+    return std::isfinite(value) ? Figure{value, {}} : missing("beyond the range of a double");
+}
 
 std::string number(double value) {
     char text[32];
@@ -42,6 +44,7 @@ std::uint32_t layer_of(const RunCheck& check) {
 struct TensorSums {
     double squares = 0, l2 = 0;
     std::uint64_t elements = 0, tensors = 0, nonfinite = 0, zero = 0, unknown = 0;
+    bool vanished = false; // some squares, of what is not zero
 };
 
 struct LayerSums {
@@ -81,9 +84,10 @@ class Examination {
             if (reference.check.role != TensorRole::output) {
                 continue;
             }
-            TensorPair described = describe(twin, pair, reference, tested, judge(reference, tested, tolerance));
+            const TensorVerdict verdict = judge(reference, tested, tolerance);
+            TensorPair described = describe(twin, pair, reference, tested, verdict);
             if (stands_for_layer(pair.b.front())) {
-                add_pair(layers_[layer_of(run_.checks[pair.b.front()])], reference, tested, described);
+                add_pair(layers_[layer_of(run_.checks[pair.b.front()])], reference, tested, described, verdict);
             }
             keep_worst(std::move(described), report);
         }
@@ -180,7 +184,9 @@ class Examination {
             sums.squares += print.sum_of_squares;
             sums.elements += print.count;
             sums.l2 += std::sqrt(print.sum_of_squares);
-            sums.zero += print.count != 0 && print.sum_of_squares == 0 ? 1 : 0;
+            const bool zero = print.min == 0 && print.max == 0;
+            sums.zero += zero ? 1 : 0;
+            sums.vanished = sums.vanished || (print.count != 0 && print.sum_of_squares == 0 && !zero);
         }
     }
 
@@ -227,15 +233,14 @@ class Examination {
     }
 
     static void add_pair(LayerSums& layer, const WholeTensor& reference, const WholeTensor& tested,
-                         const TensorPair& described) {
+                         const TensorPair& described, const TensorVerdict& verdict) {
         ++layer.pairs;
         if (described.difference == Difference::nonfinite) {
             ++layer.lost;
             return;
         }
         if (described.difference == Difference::shape || described.difference == Difference::empty ||
-            !std::isfinite(described.distance.estimate) || tested.check.level == recording::CheckLevel::nonfinite ||
-            reference.check.level == recording::CheckLevel::nonfinite) {
+            !std::isfinite(described.distance.estimate) || verdict.weak || verdict.unnumbered) {
             ++layer.uncomparable;
             return;
         }
@@ -265,6 +270,8 @@ class Examination {
             row.rms = row.l2 = missing("not finite");
         } else if (sums.elements == 0) {
             row.rms = row.l2 = missing(sums.unknown != 0 ? "tensors=nonfinite keeps no sums" : "no output was checked");
+        } else if (sums.vanished) {
+            row.rms = row.l2 = missing("squares vanish");
         } else {
             row.rms = measured(std::sqrt(sums.squares / static_cast<double>(sums.elements)));
             row.l2 = measured(sums.l2 / static_cast<double>(sums.tensors - sums.unknown));
@@ -286,7 +293,8 @@ class Examination {
                              : layer.lost != 0         ? "not finite"
                              : layer.uncomparable != 0 ? "not comparable with the twin's"
                              : layer.twin_squares == 0 ? "the twin's is zero"
-                                                       : nullptr;
+                             : layer.twin_squares > std::numeric_limits<double>::max() ? "beyond the range of a double"
+                                                                                       : nullptr;
         if (reason != nullptr) {
             row.relative_error = row.cosine = row.signal_to_noise_db = missing(reason);
             return;
@@ -332,7 +340,7 @@ class Examination {
         if (layer.sums.zero != 0) {
             report.findings.push_back("zero: " + where + ", " + row.brick + " is all zero in " +
                                       std::to_string(layer.sums.zero) + " of " + std::to_string(layer.sums.tensors) +
-                                      " steps");
+                                      " outputs");
         }
         if (row.saturation.value && *row.saturation.value >= saturated_share) {
             report.findings.push_back("saturated: " + where + ", " + row.saturated_brick + " reaches " +
@@ -390,7 +398,11 @@ void add_count(HealthReport& report, std::uint64_t counted, bool of_twin) {
     }
     report.notes.push_back("the " + std::string(of_twin ? "twin" : "run") + " counted " + std::to_string(counted) +
                            (counted == 1 ? " tensor" : " tensors") + " with NaN or Inf, of which its recording holds " +
-                           std::to_string(found) + ": keep= or max_size= removed the others, or they were lost");
+                           std::to_string(found) + ": keep= or max_size= removed the others, or they were lost" +
+                           (counted > recording::most_nonfinite_checks
+                                ? ", or came after the " + std::to_string(recording::most_nonfinite_checks) +
+                                      " that tensors=nonfinite keeps"
+                                : ""));
     found = counted;
 }
 

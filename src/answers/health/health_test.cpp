@@ -103,9 +103,50 @@ TEST(Health, exploding_vanishing_and_zero_layers_are_found) {
     PlantedRun vanishing = scaled({1, 1, 0.002});
     EXPECT_TRUE(found(examined(vanishing), "vanishing: layer 2"));
     PlantedRun zero = scaled({1, 0, 0});
-    EXPECT_TRUE(found(examined(zero), "zero: layer 1, residual_add is all zero in 1 of 1 steps"));
+    EXPECT_TRUE(found(examined(zero), "zero: layer 1, residual_add is all zero in 1 of 1 outputs"));
     PlantedRun sound = scaled({1, 50, 30});
     EXPECT_TRUE(examined(sound).findings.empty());
+}
+
+TEST(Health, T15_squares_that_overflow_or_vanish_give_no_figure_and_no_finding) {
+    for (const double scale : {1e200, 1e-200}) {
+        PlantedRun run = scaled({1, scale, scale, 1}, DType::f64);
+        const HealthReport report = examined(run, &run);
+        EXPECT_TRUE(report.findings.empty()) << report.findings.front();
+        for (const std::size_t layer : {1u, 2u}) {
+            const LayerHealth& row = report.layers[layer];
+            EXPECT_EQ(row.rms.reason, scale > 1 ? "beyond the range of a double" : "squares vanish");
+            EXPECT_EQ(row.l2.reason, row.rms.reason);
+            EXPECT_FALSE(row.growth.value);
+            EXPECT_GT(row.largest, 0);
+        }
+        EXPECT_EQ(report.layers[3].growth.reason, "the layer before has no rms");
+        EXPECT_NEAR(report.residual_growth.value.value_or(nan), 1, 0.1);
+    }
+    PlantedRun many = scaled({1e152, 1e152}, DType::f64); // whose squares fit, and not their sum
+    for (int step = 0; step < 40; ++step) {
+        many.step(Phase::decode, 10 + step);
+        Values values = planted_values(1, 4096);
+        for (double& value : values) {
+            value *= 1e152;
+        }
+        many.add("residual_add", 0, values, 1, TensorRole::output, DType::f64);
+    }
+    const HealthReport report = examined(many, &many);
+    EXPECT_EQ(report.layers[0].rms.reason, "beyond the range of a double");
+    EXPECT_EQ(report.layers[0].relative_error.reason, "beyond the range of a double");
+    EXPECT_TRUE(report.layers[1].rms.value);
+}
+
+TEST(Health, a_twin_whose_elements_are_numbered_otherwise_gives_no_error) {
+    PlantedRun run, twin;
+    for (PlantedRun* of : {&run, &twin}) {
+        of->step(Phase::prefill, 8, 4);
+        of->add("residual_add", 0, planted_values(1, 4096), 4);
+    }
+    twin.checks[0].first_index = 0;
+    twin.checks[0].fingerprint = planted_fingerprint(planted_values(1, 4096));
+    EXPECT_EQ(examined(run, &twin).layers[0].relative_error.reason, "not comparable with the twin's");
 }
 
 TEST(Health, saturation_is_against_the_range_of_each_tensors_own_type) {
@@ -286,6 +327,8 @@ TEST(Health, T16_a_count_beyond_the_checks_makes_a_run_not_finite_and_says_that_
                   std::string::npos);
         add_count(report, 2, of_twin); // fewer than are known
         EXPECT_EQ(of_twin ? report.twin_nonfinite : report.nonfinite, 3u);
+        add_count(report, 6000, of_twin);
+        EXPECT_NE(report.notes.back().find("or came after the 4096 that tensors=nonfinite keeps"), std::string::npos);
     }
 }
 

@@ -74,10 +74,13 @@ void add_layers(Page& page, const HealthReport& report) {
 void add_worst(Page& page, const HealthReport& report) {
     for (std::size_t i = 0; i < report.worst.size() && i < shown; ++i) {
         const TensorPair& pair = report.worst[i];
-        const std::string lost = nonfinite_words(pair.a.first_nonfinite != no_index ? pair.a : pair.b);
+        const bool of_twin = pair.a.first_nonfinite == no_index;
+        const std::string lost = nonfinite_words(of_twin ? pair.b : pair.a);
         page.marked("worst  ",
-                    place_words(pair.place) + " (" + place_details(pair.place) +
-                        "): " + (lost.empty() ? "relative error " + distance_words(pair.distance) : lost),
+                    place_words(pair.place) + " (" + place_details(pair.place, "the twin") + "): " +
+                        (lost.empty() ? "relative error " + distance_words(pair.distance)
+                         : of_twin    ? "in the twin " + lost
+                                      : lost),
                     Tone::plain);
     }
 }

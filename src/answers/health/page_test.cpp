@@ -78,7 +78,13 @@ TEST(HealthText, T15_a_layer_with_nan_shows_as_nan_and_never_as_a_number) {
     const std::string row = text.substr(begin + 1, text.find('\n', begin + 1) - begin - 1);
     EXPECT_TRUE(contains(row, " NaN  ")) << row;
     EXPECT_FALSE(contains(row, "60.0")) << row;
-    EXPECT_TRUE(contains(text, "worst  step 3 layer 1 brick attention")) << text;
+    EXPECT_TRUE(contains(text,
+                         "worst  step 3 layer 1 brick attention (decode, position 66, step 5 of the twin, output 0): "
+                         "3 NaN, 0 Inf, first at index 17 of 4,096\n"))
+        << text;
+    HealthReport report = sample_health();
+    std::swap(report.worst[0].a, report.worst[0].b);
+    EXPECT_TRUE(contains(render_text(report), "output 0): in the twin 3 NaN, 0 Inf"));
 }
 
 TEST(HealthText, T16_tensors_that_were_counted_and_are_gone_are_never_called_finite) {
