@@ -348,16 +348,17 @@ Result<DivergeReport> diverge(const recording::RecordedRun& source_a, const reco
     if (!b.ok()) {
         return b.error();
     }
-    const bool looked_a = !looked_at(*source_a.facts).empty(), looked_b = !looked_at(*source_b.facts).empty();
+    const bool looked_a = !looked_at(*source_a.facts).empty();
     if (a->checks.empty() && b->checks.empty()) {
-        return Error{ErrorCode::not_found, "neither recording holds " + lacking_checks(looked_a || looked_b)};
+        return Error{ErrorCode::not_found,
+                     "neither recording holds " + lacking_checks(looked_a ? *source_a.facts : *source_b.facts)};
     }
     DivergeReport report = CheckComparison(*a, *b, bricks, options).report();
     if (a->checks.empty()) {
-        report.notes.push_back("recording A holds no " + lacking_checks(looked_a));
+        report.notes.push_back("recording A holds no " + lacking_checks(*source_a.facts));
     }
     if (b->checks.empty()) {
-        report.notes.push_back("recording B holds no " + lacking_checks(looked_b));
+        report.notes.push_back("recording B holds no " + lacking_checks(*source_b.facts));
     }
     return report;
 }

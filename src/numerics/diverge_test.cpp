@@ -406,6 +406,10 @@ TEST(Diverge, T9_a_recording_without_checks_fails_and_two_of_them_are_an_error_t
     EXPECT_FALSE(compared(a, none).same());
     EXPECT_FALSE(compared(none, a).same());
     EXPECT_TRUE(noted(compared(none, a), "recording A holds no checks"));
+    const recording::RecordedRun unreadable = PlantedRun{};
+    unreadable.facts->counters.drops = {{"checks of tensors without a result", 3}, {"records", 5}};
+    EXPECT_TRUE(noted(*diverge(a, unreadable, {}),
+                      "recording B holds no checks of tensors, 3 lost: checks of tensors without a result; record"));
     const Result<DivergeReport> both = diverge(none, none, {});
     ASSERT_FALSE(both.ok());
     EXPECT_EQ(both.error().code, ErrorCode::not_found);

@@ -15,7 +15,7 @@ void add_notes(const recording::RunFacts& facts, const std::string& path, std::v
 [[nodiscard]] std::string description(const recording::RunFacts& facts, const std::string& of);
 /// What the session said of the tensors it looked at: with tensors=nonfinite they leave no check. Empty: none.
 [[nodiscard]] std::string looked_at(const recording::RunFacts& facts);
-/// What a recording without checks lacks, and how to record it.
-[[nodiscard]] std::string lacking_checks(bool looked_at);
+/// What a recording without checks lacks, what was lost of it, and how to record it.
+[[nodiscard]] std::string lacking_checks(const recording::RunFacts& facts);
 
 } // namespace plumb::numerics

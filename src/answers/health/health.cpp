@@ -414,7 +414,7 @@ Result<HealthReport> health(const recording::RecordedRun& source, const recordin
         return run.error();
     }
     if (run->checks.empty() && (looked_at.empty() || twin_source != nullptr)) {
-        return Error{ErrorCode::not_found, "the recording holds no " + lacking_checks(!looked_at.empty())};
+        return Error{ErrorCode::not_found, "the recording holds no " + lacking_checks(*source.facts)};
     }
     Examination examination(*run, bricks);
     HealthReport report = examination.report();
@@ -429,7 +429,7 @@ Result<HealthReport> health(const recording::RecordedRun& source, const recordin
             return Error{
                 ErrorCode::not_found,
                 twin->checks.empty()
-                    ? "the twin holds no " + lacking_checks(!numerics::looked_at(*twin_source->facts).empty())
+                    ? "the twin holds no " + lacking_checks(*twin_source->facts)
                     : "the twin has no tensor in common with the recording; run both on the same prompt, with the "
                       "same names of bricks"};
         }
