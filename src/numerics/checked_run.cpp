@@ -117,9 +117,12 @@ Status widen_prefill(const recording::RecordedRun& source, CheckedRun& run) {
             continue;
         }
         const SaidTokens& of = found->second;
-        const auto end = static_cast<std::int64_t>(std::min<std::uint64_t>(of.kv_length, last_position));
-        const std::int64_t begin = of.tokens <= of.kv_length ? end - static_cast<std::int64_t>(of.tokens) : end;
-        if (of.sequences <= 1 && begin >= 0 && begin <= step.begin && step.end <= end) {
+        if (of.sequences > 1 || of.kv_length > most_position || of.tokens > of.kv_length) {
+            continue;
+        }
+        const auto end = static_cast<std::int64_t>(of.kv_length);
+        const std::int64_t begin = end - static_cast<std::int64_t>(of.tokens);
+        if (begin <= step.begin && step.end <= end) {
             step.begin = begin;
             step.end = end;
             widened[i] = true;
@@ -128,7 +131,7 @@ Status widen_prefill(const recording::RecordedRun& source, CheckedRun& run) {
     for (RunCheck& check : run.checks) {
         const RunStep& step = run.steps[check.step];
         if (widened[check.step] && check.check.argmax != no_index && check.check.position == step.begin) {
-            check.check.position = std::max(step.begin, step.end - static_cast<std::int64_t>(rows_of(check.check)));
+            check.check.position = step.end - static_cast<std::int64_t>(rows_of(check.check));
         }
     }
     return {};
