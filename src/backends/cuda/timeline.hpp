@@ -119,6 +119,7 @@ class Timeline {
     Result<std::vector<double>> empty_pairs(std::size_t count, bool learn, std::int64_t limit_ns);
     Status learn_tick(std::int64_t limit_ns);
     Status add_anchor() noexcept;
+    void await_anchor(Event event) noexcept;
     void resolve_anchors() noexcept;
     void put_anchor(Event event, double at) noexcept;
     Result<DeviceClockPair> try_pair(Event event) noexcept;

@@ -59,12 +59,16 @@ Status Timeline::add_anchor() noexcept {
         release(*event);
         return failed(recorded, "cuEventRecord");
     }
-    unresolved_.push_back(*event);
+    await_anchor(*event);
+    return {};
+}
+
+void Timeline::await_anchor(Event event) noexcept {
+    unresolved_.push_back(event);
     if (unresolved_.size() > most_anchors) { // the device stands still: the older ones say less
         release(unresolved_.front());
         unresolved_.pop_front();
     }
-    return {};
 }
 
 Result<double> Timeline::from_base(Event event) noexcept {
@@ -149,10 +153,12 @@ Result<DeviceClockPair> Timeline::read_pair() noexcept {
     }
     // Each try overwrites the event, so it is placed before the next.
     Result<DeviceClockPair> best = no_answer_yet("no try yet");
-    double best_at = 0;
+    double last_at = 0;
+    bool placed = false; // its last record
     for (int attempt = 0; attempt < pair_tries; ++attempt) {
         Result<DeviceClockPair> pair = try_pair(*event);
         const Result<double> at = pair ? from_base(*event) : Result<double>(pair.error());
+        placed = at.ok();
         if (!at) {
             // A device that is too busy for a second answer has given a first; any other error is told.
             best = best && at.error().code == ErrorCode::pending ? best : Result<DeviceClockPair>(at.error());
@@ -162,15 +168,17 @@ Result<DeviceClockPair> Timeline::read_pair() noexcept {
         if (!best || pair->uncertainty_ticks < best->uncertainty_ticks) {
             best = *pair;
         }
-        best_at = *at;
+        last_at = *at;
     }
     if (!best) {
         release(*event);
         return best;
     }
     line_.add(*best);
-    if (best_at - anchors_.back().at > static_cast<double>(anchor_gap_ns) / 2.0) {
-        put_anchor(*event, best_at);
+    if (!placed) {
+        await_anchor(*event); // the device reaches it some time
+    } else if (last_at - anchors_.back().at > static_cast<double>(anchor_gap_ns) / 2.0) {
+        put_anchor(*event, last_at);
     } else {
         release(*event);
     }

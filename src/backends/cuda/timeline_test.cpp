@@ -253,6 +253,46 @@ TEST(Timeline, anchors_go_on_while_the_device_is_too_busy_for_clock_pairs) {
     }
 }
 
+TEST(Timeline, a_pair_whose_second_try_is_not_answered_moves_no_anchor) {
+    vgpu::Config config;
+    config.streams_alias = true;
+    VirtualBench bench(config);
+    const Stream stream = bench.new_stream();
+    int least = 0, greatest = 0;
+    Stream urgent = nullptr; // its work holds up our stream
+    ASSERT_EQ(bench.calls().ctx_get_stream_priority_range(&least, &greatest), CuResult::success);
+    ASSERT_EQ(bench.calls().stream_create_with_priority(&urgent, stream_non_blocking, greatest), CuResult::success);
+    const auto timeline = timeline_on(stream);
+    const auto off = [&] { // of the place of an event from its stamp
+        const auto event = timeline->acquire();
+        EXPECT_TRUE(event.ok());
+        bench.calls().event_record(*event, stream);
+        vgpu::run_dry();
+        const std::int64_t stamp = VirtualBench::stamp(last_operation(vgpu::OpKind::event_record).end_ns);
+        const auto ticks = timeline->place(*event);
+        EXPECT_TRUE(ticks.ok());
+        timeline->release(*event);
+        return static_cast<double>(static_cast<std::int64_t>(*ticks) - stamp);
+    };
+    vgpu::advance(2 * Timeline::anchor_gap_ns); // an anchor is due with the pair
+    const double before = off();
+    {
+        vgpu::Hold hold("cuEventRecord", 2);
+        std::thread drain([&] { EXPECT_TRUE(timeline->clock_pair().ok()) << "its first try was answered"; });
+        hold.wait_until_inside();
+        bench.kernel(urgent, 5'000'000);
+        hold.release();
+        drain.join();
+    }
+    vgpu::run_dry();
+    EXPECT_NEAR(off(), before, 32.0);
+    for (int i = 0; i < 10; ++i) {
+        vgpu::advance(Timeline::anchor_gap_ns);
+        timeline->tend(vgpu::now_ns(), true);
+    }
+    EXPECT_NEAR(off(), before, 32.0 * 2) << "nor those that are chained to it";
+}
+
 TEST(Timeline, two_timelines_never_share_a_clock_name) {
     std::set<std::string> names;
     for (int i = 0; i < 3; ++i) {
