@@ -49,11 +49,29 @@ StateOwner DecodeStates::owner_of(cuda::Stream stream) const noexcept {
     return {false, reinterpret_cast<std::uintptr_t>(stream), id};
 }
 
+Result<bool> DecodeStates::alive(const Arrays& arrays) noexcept {
+    const cuda::Driver& calls = driver_.calls();
+    unsigned long long id = arrays.context_id;
+    const CuResult asked = calls.ctx_get_id != nullptr ? calls.ctx_get_id(arrays.context, &id)
+                                                       : cuda::CurrentContext(calls, arrays.context).status();
+    if (context_gone(asked)) {
+        return false;
+    }
+    const Status status = driver_.check(asked, calls.ctx_get_id != nullptr ? "cuCtxGetId" : "cuCtxPushCurrent");
+    return status ? Result<bool>(id == arrays.context_id) : Result<bool>(status.error());
+}
+
 Status DecodeStates::allocate(Arrays& arrays, cuda::Stream stream) {
     const cuda::Driver& calls = driver_.calls();
     const cuda::RelaxedCapture relaxed(calls);
     if (Status status = driver_.check(calls.context_of(stream, &arrays.context), "cuStreamGetCtx"); !status) {
         return status;
+    }
+    if (calls.ctx_get_id != nullptr) {
+        Status status = driver_.check(calls.ctx_get_id(arrays.context, &arrays.context_id), "cuCtxGetId");
+        if (!status) {
+            return status;
+        }
     }
     const cuda::CurrentContext current(calls, arrays.context);
     if (Status status = driver_.check(current.status(), "cuCtxPushCurrent"); !status) {
@@ -85,12 +103,15 @@ Status DecodeStates::allocate(Arrays& arrays, cuda::Stream stream) {
 }
 
 void DecodeStates::free(Arrays& arrays) noexcept {
-    // cuMemFreeHost waits for the copies that still read the slots, cuMemFree for the kernels.
-    for (const Slot& slot : arrays.slots) {
-        driver_.release(Owned::event, slot.event, arrays.context);
+    const Result<bool> there = driver_.usable() && arrays.context != nullptr ? alive(arrays) : Result<bool>(true);
+    if (!there || *there) { // else these handles may be another context's by now
+        // cuMemFreeHost waits for the copies that still read the slots, cuMemFree for the kernels.
+        for (const Slot& slot : arrays.slots) {
+            driver_.release(Owned::event, slot.event, arrays.context);
+        }
+        driver_.release(Owned::pinned_memory, arrays.pinned, arrays.context);
+        driver_.release(Owned::device_memory, arrays.device, arrays.context);
     }
-    driver_.release(Owned::pinned_memory, arrays.pinned, arrays.context);
-    driver_.release(Owned::device_memory, arrays.device, arrays.context);
     arrays.slots.clear();
     arrays.pinned = nullptr;
     arrays.device = 0;
@@ -112,6 +133,15 @@ Result<std::shared_ptr<DecodeStates::Arrays>> DecodeStates::find_or_make(const S
         arrays = known;
     }
     std::lock_guard lock(arrays->mutex);
+    if (arrays->device != 0) {
+        const Result<bool> there = alive(*arrays);
+        if (!there) {
+            return there.error();
+        }
+        if (!*there) {
+            free(*arrays);
+        }
+    }
     if (arrays->device == 0) {
         if (Status status = allocate(*arrays, stream); !status) {
             free(*arrays);

@@ -56,6 +56,7 @@ class DecodeStates {
     struct Arrays {
         std::mutex mutex;
         cuda::Context context = nullptr;
+        unsigned long long context_id = 0; // a handle may be given out anew
         cuda::DevicePointer device = 0;
         std::int32_t* pinned = nullptr; // slots of 3 * max_batch
         std::vector<Slot> slots;
@@ -68,6 +69,8 @@ class DecodeStates {
     Result<std::shared_ptr<Arrays>> find_or_make(const StateOwner& owner, cuda::Stream stream);
     /// The same, refused while the stream captures.
     Result<std::shared_ptr<Arrays>> arrays_to_set(const StateOwner& owner, cuda::Stream stream);
+    /// Whether their context is still there: it takes them along.
+    Result<bool> alive(const Arrays& arrays) noexcept;
     Status allocate(Arrays& arrays, cuda::Stream stream);
     void free(Arrays& arrays) noexcept;
     Status refuse_while_capturing(cuda::Stream stream);

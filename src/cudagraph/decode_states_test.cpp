@@ -200,6 +200,19 @@ TEST_F(DecodeState, a_stream_with_a_handle_used_before_starts_anew) {
     Engine::check(engine->calls.stream_destroy(second));
 }
 
+TEST_F(DecodeState, arrays_of_a_key_end_with_their_context_and_are_made_anew_in_the_next) {
+    cache = make_cache();
+    ASSERT_EQ(message_of(cache->set_decode_state_of(7, 1, 2, engine->stream)), "");
+    engine.reset();
+    engine = std::make_unique<Engine>();
+    const Result<CudaDecodeState> state = cache->decode_state_of(7, engine->stream);
+    ASSERT_EQ(message_of(state), "");
+    ASSERT_NE(vgpu::memory(state->positions, 4), nullptr) << "it points into memory that went with the old context";
+    ASSERT_EQ(message_of(cache->set_decode_state_of(7, 5, 9, engine->stream)), "");
+    vgpu::run_dry();
+    EXPECT_EQ(*vgpu::at<std::int32_t>(state->positions), 9);
+}
+
 TEST_F(DecodeState, switched_off_it_does_nothing) {
     cache = make_cache();
     EXPECT_TRUE(cache->uses_device_state());
