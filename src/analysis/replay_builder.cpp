@@ -112,11 +112,11 @@ void ReplayReader::add_device_time(ReplayRow& row, std::uint32_t graph) const {
     if (rate.sites_timed != 0) {
         row.device_ns = stats::measured(rate.sum_per_step_ns);
     } else {
-        row.device_ns = stats::absent(row.replays == 0  ? "it was never replayed"
+        const bool no_twin = row.twin.empty() && !row.twin_reason.empty(); // then nobody may have looked for scopes
+        row.device_ns = stats::absent(row.replays == 0 ? "it was never replayed"
+                                      : no_twin ? "no replay was sampled, for there is no twin: " + row.twin_reason
                                       : rate.sites == 0 ? "no scope was recorded while it was captured"
-                                      : row.twin.empty() && !row.twin_reason.empty()
-                                          ? "no replay was sampled, for there is no twin: " + row.twin_reason
-                                          : "no replay was sampled");
+                                                        : "no replay was sampled");
     }
 }
 

@@ -158,6 +158,20 @@ TEST(Replays, what_was_never_replayed_is_listed_with_its_cost) {
     EXPECT_FALSE(replays_of(source).never_replayed_ns.value.has_value());
 }
 
+TEST(Replays, a_graph_that_could_not_be_looked_into_says_why_and_nothing_of_its_scopes) {
+    Tape source;
+    source.track(host_track);
+    recording::GraphInfo info = captured(7);
+    info.sites.clear();
+    info.replays = 3;
+    info.twin_reason = "n/a: this context is gone";
+    source.graphs_ = {info};
+    const ReplayReport report = replays_of(source);
+    ASSERT_EQ(report.graphs.size(), 1u);
+    const std::string why = report.graphs[0].device_ns.reason;
+    EXPECT_EQ(why, "no replay was sampled, for there is no twin: n/a: this context is gone");
+}
+
 TEST(Replays, padding_is_a_share_of_rows_and_absent_where_nobody_counted) {
     Tape source = with_graph_track(1);
     recording::GraphInfo padded = captured(1);

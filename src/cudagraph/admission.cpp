@@ -152,7 +152,8 @@ void Cache::tell_captured(CacheEntry& entry, const std::shared_ptr<Executable>& 
         exec->probe = probed ? std::move(*probe) : GraphProbe();
     }
     if (!probed) {
-        (void)entry.account->captured(shape, {}); // else the probe has counted it
+        const std::uint64_t capture = entry.account->captured(shape, {}); // else the probe has counted it
+        entry.account->change_of(capture, [&](recording::GraphInfo& info) { info.twin_reason = "n/a: " + reason; });
     }
     entry.account->look_into(shape); // the probe did not where recording is off
     entry.account->probed(reason);

@@ -337,6 +337,7 @@ TEST_F(GraphCache, without_a_probe_the_cache_counts_alone_and_says_why) {
     EXPECT_EQ(life.replays, 1u);
     EXPECT_GT(life.launch_ns, 0.0);
     EXPECT_EQ(life.node_checks, 1u);
+    EXPECT_EQ(life.twin_reason, "n/a: graph.stamps=off");
     ASSERT_EQ(life.node_changes.size(), 1u);
     EXPECT_EQ(life.node_changes[0].before, 4u);
     EXPECT_EQ(life.node_changes[0].after, 3u);
