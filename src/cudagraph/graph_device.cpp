@@ -183,7 +183,7 @@ bool GraphDevice::close() {
     free_rings_.insert(free_rings_.end(), given_up_.begin(), given_up_.end());
     given_up_.clear();
     for (const RingMemory& ring : free_rings_) {
-        clean &= !timeline_->lost() && free_ring(ring);
+        clean &= timeline_->ended() || (!timeline_->lost() && free_ring(ring)); // they end with the context
     }
     free_rings_.clear();
     return clean;

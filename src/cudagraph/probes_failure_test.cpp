@@ -225,23 +225,48 @@ TEST_P(ProbesFailure, without_stamp_kernels_the_row_says_so) {
     EXPECT_EQ(bench.samples.empty(), options.kind == ProbeKind::stamp);
 }
 
-TEST(ProbesFailure, a_context_that_went_first_takes_the_twin_along) {
-    ProbeBench bench;
-    vgpu::Context context = nullptr;
-    ASSERT_EQ(bench.engine.cu.ctx_create(&context, 0, 0), CuResult::success); // current now
+/// A graph of a kernel in a scope, on a stream of a context that is made for it and current from then on.
+KnownGraph capture_in(vgpu::Context& context, ProbeBench& bench) {
+    EXPECT_EQ(bench.engine.cu.ctx_create(&context, 0, 0), CuResult::success);
     bench.stream = bench.engine.stream();
     bench.queue = plumb::cuda(bench.stream);
     const vgpu::Stream stream = bench.stream;
     vgpu::Module module = nullptr;
     vgpu::Function function = nullptr;
-    ASSERT_EQ(bench.engine.cu.module_load_data(&module, "an image"), CuResult::success);
-    ASSERT_EQ(bench.engine.cu.module_get_function(&function, module, "kernel"), CuResult::success);
+    EXPECT_EQ(bench.engine.cu.module_load_data(&module, "an image"), CuResult::success);
+    EXPECT_EQ(bench.engine.cu.module_get_function(&function, module, "kernel"), CuResult::success);
     bench.begin_capture();
     bench.scope([&] {
         ASSERT_EQ(bench.engine.cu.launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr),
                   CuResult::success);
     });
-    const KnownGraph graph = bench.end_capture();
+    return bench.end_capture();
+}
+
+TEST(ProbesFailure, after_a_context_ended_graphs_of_a_new_one_are_timed) {
+    ProbeBench bench;
+    for (std::uint64_t key = 1; key <= 3; ++key) {
+        SCOPED_TRACE(key);
+        vgpu::Context context = nullptr;
+        const KnownGraph graph = capture_in(context, bench);
+        const auto probe = bench.captured(key, graph);
+        ASSERT_NE(probe, nullptr);
+        bench.samples.clear();
+        bench.replay_until(*probe, graph, 400, [&] { return !bench.samples.empty(); });
+        EXPECT_FALSE(bench.samples.empty()) << bench.row(key).twin_reason;
+        ASSERT_EQ(bench.engine.cu.ctx_destroy(context), CuResult::success);
+        bench.probes->evicted(key);
+        bench.settle();
+        EXPECT_TRUE(bench.probes->lost());
+        EXPECT_NE(bench.probes->status().error().message.find("this CUDA context has ended"), std::string::npos);
+    }
+    EXPECT_EQ(vgpu::errors(), std::vector<std::string>{});
+}
+
+TEST(ProbesFailure, a_context_that_went_first_takes_the_twin_along) {
+    ProbeBench bench;
+    vgpu::Context context = nullptr;
+    const KnownGraph graph = capture_in(context, bench);
     const auto probe = bench.captured(3, graph);
     bench.replay_until(*probe, graph, 400, [&] { return !bench.samples.empty(); });
     ASSERT_FALSE(bench.samples.empty()) << bench.row(3).twin_reason;

@@ -46,6 +46,10 @@ Result<std::shared_ptr<GraphDevice>> ProbesState::device_of(backends::cuda::Cont
             return device;
         }
     }
+    const auto ended = [](const auto& device) {
+        return device->timeline().ended(); // its graphs hold it as long as they need it
+    };
+    devices_.erase(std::remove_if(devices_.begin(), devices_.end(), ended), devices_.end());
     devices_.push_back(std::make_shared<GraphDevice>(*timeline));
     return devices_.back();
 }
@@ -271,8 +275,14 @@ bool ProbesState::lost() const {
 
 bool ProbesState::all_lost() const {
     const std::lock_guard lock(mutex_);
-    return !devices_.empty() &&
-           std::all_of(devices_.begin(), devices_.end(), [](const auto& device) { return device->timeline().lost(); });
+    std::size_t left = 0;
+    for (const std::shared_ptr<GraphDevice>& device : devices_) {
+        left += device->timeline().ended() ? 0 : 1;
+        if (!device->timeline().lost()) {
+            return false;
+        }
+    }
+    return left != 0;
 }
 
 Status ProbesState::status() const {

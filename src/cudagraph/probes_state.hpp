@@ -67,8 +67,9 @@ class ProbesState : public std::enable_shared_from_this<ProbesState> {
 
     void leaked(const std::string& what);
     [[nodiscard]] Status status() const;
-    [[nodiscard]] bool lost() const;     // some device
-    [[nodiscard]] bool all_lost() const; // every device there was: no call can succeed any more
+    [[nodiscard]] bool lost() const; // some device
+    /// Every device whose context was not just destroyed, and one at least: no call can succeed any more.
+    [[nodiscard]] bool all_lost() const;
 
     // Memory of twins: by the worker, with the device's context current.
     [[nodiscard]] std::uint64_t free_bytes() const;

@@ -125,16 +125,19 @@ Status Timeline::ask(std::optional<Guard>& guard) noexcept {
 
 Error Timeline::failed(CuResult result, const char* call) noexcept {
     const bool gone = driver_.vendor->is_sticky(result);
+    const bool ended = result == CuResult::context_is_destroyed;
     const std::string api = driver_.vendor->api;
-    Error error = error_of(driver_, result, call,
-                           gone ? "this " + api +
-                                      " context cannot be used any more, so nothing is timed on it; restart the program"
-                                : "this scope is not timed; check the " + api + " calls before it");
+    Error error = error_of(
+        driver_, result, call,
+        !gone   ? "this scope is not timed; check the " + api + " calls before it"
+        : ended ? "this " + api + " context has ended; streams and graphs of a new one are timed"
+                : "this " + api + " context cannot be used any more, so nothing is timed on it; restart the program");
     if (gone) {
         error.code = ErrorCode::unavailable;
         const std::lock_guard lock(status_mutex_);
         if (status_.ok()) {
             status_ = error;
+            ended_ = ended;
         }
         lost_.store(true, std::memory_order_release);
     }

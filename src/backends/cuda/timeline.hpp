@@ -94,6 +94,8 @@ class Timeline {
     /// An error after a sticky one or the context's end: from then on nothing calls the driver.
     [[nodiscard]] Status status() const noexcept;
     [[nodiscard]] bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
+    /// Lost because its context was destroyed: other contexts may live on.
+    [[nodiscard]] bool ended() const noexcept { return lost() && ended_; }
     /// The error of a call on this context; remembers a sticky one.
     [[nodiscard]] Error failed(CuResult result, const char* call) noexcept;
     /// Events that exist now, in use or pooled.
@@ -154,7 +156,8 @@ class Timeline {
     std::optional<Status> nodes_; // what event nodes did; empty: not known yet
     mutable std::mutex status_mutex_;
     Status status_;
-    std::atomic<bool> lost_{false};
+    bool ended_ = false;            // written once, before lost_
+    std::atomic<bool> lost_{false}; // release: whoever sees it sees the two above
 };
 
 /// The timeline of a stream's context (the current context's for the null stream), made at its first use and alive as
