@@ -31,9 +31,10 @@ thread_local void* target_of_thread;
 
 // --- Recording ---
 
-void CommandTimer::open(CommandBuffer commands, VulkanUse use) {
+void CommandTimer::open(CommandBuffer commands, VulkanUse use, std::uint64_t number) {
     commands_ = commands;
     use_ = use;
+    number_ = number;
     state_ = State::recorded;
     last_end_ = none;
     count_ = 0;

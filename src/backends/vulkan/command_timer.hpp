@@ -72,7 +72,7 @@ class CommandTimer final : public QueueTimer {
     static bool targeted(Stamp& taken, Status& status) noexcept;
 
     // All of these under the queue timer's lock.
-    void open(CommandBuffer commands, VulkanUse use);
+    void open(CommandBuffer commands, VulkanUse use, std::uint64_t number);
     void close() noexcept;
     [[nodiscard]] std::uint32_t query(std::uint32_t number) const noexcept {
         return blocks_[number / QueryRing::block] + number % QueryRing::block;
@@ -81,6 +81,7 @@ class CommandTimer final : public QueueTimer {
     Status add_block() noexcept;
     Status stamp(Border border, Stamp& stamp) noexcept;
     [[nodiscard]] bool has_run() noexcept;
+    [[nodiscard]] bool unstamped() const noexcept { return state_ == State::recorded && count_ == 0; }
     [[nodiscard]] bool rests() noexcept;
     Result<std::uint64_t> raw(const Stamp& stamp, std::uint32_t number) noexcept;
     void dropped(const Stamp& stamp) noexcept;
@@ -95,6 +96,7 @@ class CommandTimer final : public QueueTimer {
     CommandBuffer commands_ = nullptr;
     VulkanUse use_ = VulkanUse::once;
     State state_ = State::idle;
+    std::uint64_t number_ = 0;          // of this recording among those of its queue
     std::vector<std::uint32_t> blocks_; // first queries
     std::uint32_t count_ = 0;           // of stamps
     std::uint32_t last_end_ = none;

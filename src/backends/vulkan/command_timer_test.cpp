@@ -186,6 +186,29 @@ TEST_F(CommandTimerTest, command_buffers_that_never_run_are_given_up_by_recordin
     }
 }
 
+TEST_F(CommandTimerTest, command_buffers_without_a_stamp_keep_no_other_from_being_timed) {
+    timer();
+    ScopeLabel untimed;
+    untimed.timed = false;
+    const DeviceToken kept = scope(record(), 1'000); // not collected: neither it nor its place goes
+    submit();
+    for (int step = 0; step < 10'000; ++step) {
+        CommandBuffer const commands = vvk::new_commands();
+        vvk::begin(commands);
+        CommandTimer* const here = timer_->record(commands, VulkanUse::once);
+        ASSERT_NE(here, nullptr) << "step " << step;
+        const auto token = here->begin_labelled(untimed);
+        ASSERT_TRUE(token.ok() && here->end_labelled(*token, nullptr).ok());
+        vvk::end(commands);
+        vvk::submit(commands);
+    }
+    const DeviceToken last = scope(record(), 2'000);
+    submit();
+    vvk::catch_up();
+    EXPECT_NEAR(length_ns(kept), 1'000, 2);
+    EXPECT_NEAR(length_ns(last), 2'000, 2);
+}
+
 TEST_F(CommandTimerTest, M3_what_finds_no_room_is_refused_and_not_cut_off_silently) {
     timer();
     CommandTimer& here = record();

@@ -103,6 +103,7 @@ class VulkanQueueTimer final : public QueueTimer {
     CommandTimer* timer_for_recording();
     void rest(CommandTimer& commands) noexcept;
     void sweep() noexcept;
+    void give_up_unstamped() noexcept;
 
     std::unique_ptr<OwnDevice> own_; // outlives everything
     QueueAccess access_;
@@ -121,6 +122,7 @@ class VulkanQueueTimer final : public QueueTimer {
     std::vector<std::unique_ptr<CommandTimer>> command_timers_;
     std::vector<CommandTimer*> idle_;
     std::unordered_map<CommandBuffer, CommandTimer*> recorded_;
+    std::uint64_t recordings_ = 0; // so far
     std::uint64_t unread_ = 0;
 
     Stamper stamper_;

@@ -38,9 +38,21 @@ void VulkanQueueTimer::sweep() noexcept {
     }
 }
 
+/// Nothing tells when a command buffer without stamps has run: of those, the older half of what may be recorded at once.
+void VulkanQueueTimer::give_up_unstamped() noexcept {
+    for (const std::unique_ptr<CommandTimer>& commands : command_timers_) {
+        if (commands->unstamped() && commands->number_ + most_recordings / 2 <= recordings_) {
+            give_up(*commands);
+        }
+    }
+}
+
 CommandTimer* VulkanQueueTimer::timer_for_recording() {
     if (idle_.empty()) {
         sweep();
+    }
+    if (idle_.empty() && command_timers_.size() >= most_recordings) {
+        give_up_unstamped();
     }
     if (!idle_.empty()) {
         CommandTimer* const found = idle_.front(); // the one that rested longest: a stale Queue of it does least harm
@@ -67,7 +79,7 @@ CommandTimer* VulkanQueueTimer::record(CommandBuffer commands, VulkanUse use) {
     }
     CommandTimer* const timer = timer_for_recording();
     if (timer != nullptr) {
-        timer->open(commands, use);
+        timer->open(commands, use, ++recordings_);
         recorded_[commands] = timer;
     }
     return timer;
