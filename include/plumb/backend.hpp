@@ -64,7 +64,7 @@ inline constexpr std::uint32_t span_cut_by_neighbour = 8;
 /// The queue's clock and the host's at one moment: `ticks` is the middle of a bracket `uncertainty_ticks` wide.
 struct DeviceClockPair {
     std::uint64_t ticks = 0;
-    std::int64_t monotonic_ns = 0; // the common clock: CLOCK_MONOTONIC, or that of an injected host clock
+    std::int64_t monotonic_ns = 0; // the common clock: CLOCK_MONOTONIC, or TimerOptions::host_clock
     std::int64_t realtime_ns = 0;
     std::uint64_t uncertainty_ticks = 0;
 };

@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "clock/host_clock.hpp"
 #include "drain/device_feed.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/record.hpp"
@@ -24,8 +25,9 @@ namespace plumb::drain {
 
 class DeviceCollector {
   public:
-    /// `device_every`: device scopes are timed in one step out of so many.
-    explicit DeviceCollector(std::uint64_t device_every = 1) : device_every_(device_every) {}
+    /// `device_every`: device scopes are timed in one step out of so many. `host_clock`: what host tracks are stamped with.
+    explicit DeviceCollector(std::uint64_t device_every = 1, const clock::HostClockSource& host_clock = {})
+        : device_every_(device_every), host_clock_(host_clock) {}
 
     void add(QueueTimer& timer, recording::TrackInfo track);
     void add_feed(DeviceFeed& feed);
@@ -101,10 +103,11 @@ class DeviceCollector {
     DeviceTrack* track_of(std::uint32_t id);
     DeviceTrack& add_locked(QueueTimer* timer, recording::TrackInfo track);
     std::uint32_t clock_id(const std::string& name, QueueTimer* timer, std::uint32_t track);
-    void read_pair(const Clock& clock);
+    void read_pair(const std::string& name, const Clock& clock);
     [[nodiscard]] std::vector<DeviceTrack*> devices();
 
     std::uint64_t device_every_;
+    const clock::HostClockSource host_clock_;
     std::atomic<bool> active_{false};
     mutable std::mutex mutex_; // guards the maps, not what they point to
     std::map<std::uint32_t, DeviceTrack> devices_;

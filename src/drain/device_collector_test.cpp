@@ -64,6 +64,9 @@ class HandTimer : public QueueTimer {
     [[nodiscard]] std::string clock_name() const override { return "hand"; }
     [[nodiscard]] bool clock_is_host() const noexcept override { return on_host; }
     [[nodiscard]] Result<DeviceClockPair> clock_pair() noexcept override {
+        if (reads != nullptr) {
+            return DeviceClockPair{ticks, clock::now_ns(*reads).value, 3, 4};
+        }
         return gone ? Result<DeviceClockPair>(Error{ErrorCode::unavailable, "its context ended"})
                     : Result<DeviceClockPair>(DeviceClockPair{ticks, 2, 3, 4});
     }
@@ -80,6 +83,7 @@ class HandTimer : public QueueTimer {
     bool refuse_begin = false, refuse_end = false, refuse_wait = false, immediately = false;
     bool on_host = false, gone = false;
     std::uint64_t waits = 0, ticks = 1;
+    const clock::HostClockSource* reads = nullptr; // for its pairs
 };
 
 class Collected : public testing::Test {
@@ -441,6 +445,33 @@ TEST(DeviceLabels, a_launch_of_a_graph_is_one_event_of_its_thread) {
     EXPECT_EQ(recorder.take(), (Words{"device_submit @1000 +5", "graph_launch key=77 flags=1 track=7"}));
     recorder.record_graph_launch(77, 0, Queue{&timer, 7}, Timestamp{1005}, Timestamp{1000});
     EXPECT_EQ(recorder.drops(Drop::negative_span), 1u);
+}
+
+TEST(ClockPairs, on_which_clock_a_timer_reads_them_they_are_written_on_that_of_the_session) {
+    struct Ahead final : HostClock {
+        [[nodiscard]] std::uint64_t now_ticks() const noexcept override { return static_cast<std::uint64_t>(now_ns()); }
+        [[nodiscard]] std::int64_t now_ns() const noexcept override { return clock::monotonic_ns() + 3'000'000'000; }
+    };
+    const Ahead ahead;
+    const clock::HostClockSource injected = clock::host_clock(&ahead);
+    const clock::HostClockSource monotonic;
+    for (const clock::HostClockSource* const reads : {&monotonic, &injected}) {
+        HandTimer timer;
+        timer.reads = reads;
+        DeviceCollector collector(1, injected);
+        recording::TrackInfo track;
+        track.id = queue_track;
+        track.kind = recording::TrackKind::device_queue;
+        auto writer = *recording::Writer::create({}, recording::Metadata{});
+        const std::int64_t before = ahead.now_ns();
+        collector.add(timer, track);
+        ASSERT_TRUE(collector.write_clock_pairs(*writer).ok());
+        const auto pairs = recording::Reader::from_bytes(writer->snapshot())->clock_pairs();
+        ASSERT_EQ(pairs.size(), 2u);
+        for (const recording::ClockPair& pair : pairs) {
+            EXPECT_NEAR(static_cast<double>(pair.monotonic_ns - before), 0.0, 1e9) << "3 s lie between the two";
+        }
+    }
 }
 
 /// What a collector wrote: tracks, pairs and records in words by track.

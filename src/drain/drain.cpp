@@ -42,7 +42,7 @@ detail::RingState load_state(record::Ring& ring) {
 } // namespace
 
 Drain::Drain(record::RingSet& rings, recording::Writer& writer, DrainOptions options)
-    : rings_(rings), writer_(writer), options_(std::move(options)), collector_(options_.device_every),
+    : rings_(rings), writer_(writer), options_(std::move(options)), collector_(options_.device_every, options_.clock),
       rings_told_(!rings.reason().empty()) {}
 
 Drain::~Drain() {
