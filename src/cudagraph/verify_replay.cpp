@@ -294,6 +294,7 @@ Status Cache::run_rounds(CacheEntry& entry, cuda::Stream stream, const CudaRepla
         if (!status || !restored) {
             return !status ? status : restored;
         }
+        const std::uint64_t read_before = inside != nullptr ? inside->counts().read : 0;
         status = finish(
             [&]() -> Status {
                 const Result<bool> launched = this->replay(entry.key, stream);
@@ -307,8 +308,12 @@ Status Cache::run_rounds(CacheEntry& entry, cuda::Stream stream, const CudaRepla
             },
             replay);
         if (status && inside != nullptr) {
+            const CapturedTensors::Counts counts = inside->counts();
             replay.latest = inside->latest();
-            replay.whole = inside->counts().refused == 0;
+            replay.whole = counts.refused == 0;
+            if (counts.sites != 0 && counts.read == read_before) { // then the latest are of an older replay
+                status = Error{ErrorCode::pending, "the checks in the graph could not be read: verify it again."};
+            }
         }
         if (const Status again = call(check.restore); !status || !again) {
             return !status ? status : again;
