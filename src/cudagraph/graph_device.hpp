@@ -87,6 +87,10 @@ class GraphDevice {
     /// At the end, with the context current: frees the rings and the stream. True unless something was left behind.
     [[nodiscard]] bool close();
 
+    // What its graphs tell. Relaxed: figures.
+    std::atomic<std::size_t> waiting{0};      // have no twin yet and may get one
+    std::atomic<std::uint64_t> twin_bytes{0}; // estimated, of all twins
+
   private:
     void run_stamps_once(const RingMemory& ring) noexcept;
     [[nodiscard]] Status make_ring(RingMemory& ring);

@@ -24,9 +24,28 @@ GraphEntry::GraphEntry(std::shared_ptr<ProbesState> state, CapturedGraph graph)
     refused_ = graph_.device == nullptr || graph_.source.graph == nullptr;
     source_gone_ = graph_.source.graph == nullptr;
     heavy_calls_seen_ = state_->heavy_calls();
+    tell_device();
 }
 
-GraphEntry::~GraphEntry() = default;
+GraphEntry::~GraphEntry() {
+    retired_ = true;
+    retiring_.clear();
+    twin_ = nullptr;
+    tell_device();
+}
+
+void GraphEntry::tell_device() {
+    if (graph_.device == nullptr) {
+        return;
+    }
+    const bool waits = twin_ == nullptr && !retired_ && !refused_;
+    const std::uint64_t bytes = twin_bytes_ * (retiring_.size() + (twin_ != nullptr ? 1 : 0));
+    // What is less is added as its complement: the sums are of unsigned numbers.
+    graph_.device->waiting.fetch_add(std::size_t{waits} - std::size_t{told_waits_}, std::memory_order_relaxed);
+    graph_.device->twin_bytes.fetch_add(bytes - told_bytes_, std::memory_order_relaxed);
+    told_waits_ = waits;
+    told_bytes_ = bytes;
+}
 
 Status GraphEntry::answer(CuResult result) const {
     if (state_->driver().vendor->is_sticky(result) && graph_.device != nullptr) {
@@ -174,6 +193,7 @@ GraphEntry::Shot* GraphEntry::choose(std::uint64_t number, std::uint16_t& flags,
         }
     }
     if (wake) {
+        state_->attend(*this);
         state_->wake();
     }
     return shot;
@@ -275,15 +295,18 @@ GraphEntry::Launch GraphEntry::enqueue(Shot* shot, GraphExec plain, Stream strea
     shot->launched_ns = state_->now_ns();
     const CuResult recorded = record_end(*shot, stream);
     behind_last_ = shot->ended ? shot->after : nullptr;
-    const std::lock_guard lock(mutex_);
-    shot->enqueued = true;
-    if (shot->twin != nullptr) {
-        twin_used_ns_ = shot->launched_ns;
+    {
+        const std::lock_guard lock(mutex_);
+        shot->enqueued = true;
+        if (shot->twin != nullptr) {
+            twin_used_ns_ = shot->launched_ns;
+        }
+        if (recorded != CuResult::success) {
+            static_cast<void>(graph_.device->timeline().failed(recorded, "cuEventRecord"));
+            shot->unread = true;
+        }
     }
-    if (recorded != CuResult::success) {
-        static_cast<void>(graph_.device->timeline().failed(recorded, "cuEventRecord"));
-        shot->unread = true;
-    }
+    state_->attend(*this);
     state_->sample_pending();
     return launch;
 }
@@ -307,6 +330,7 @@ void GraphEntry::retire() noexcept {
         retiring_.push_back(std::move(twin_));
         twin_ = nullptr;
     }
+    tell_device();
 }
 
 void GraphEntry::drop_twin(const std::string& reason) {
@@ -317,12 +341,14 @@ void GraphEntry::drop_twin(const std::string& reason) {
             retiring_.push_back(std::move(twin_));
             twin_ = nullptr;
         }
+        tell_device();
     }
     graph_.account->change_of(graph_.capture, [&](recording::GraphInfo& info) {
         info.twin.clear();
         info.twin_bytes = recording::GraphInfo::unknown;
         info.twin_reason = reason;
     });
+    state_->attend(*this);
     state_->wake();
 }
 
@@ -345,6 +371,13 @@ bool GraphEntry::waits_for_device() const {
 bool GraphEntry::finished() const {
     const std::lock_guard lock(mutex_);
     return retired_ && retiring_.empty() && source_gone_ &&
+           std::none_of(shots_.begin(), shots_.end(), [](const Shot& shot) { return shot.used; });
+}
+
+bool GraphEntry::at_rest() const {
+    const std::lock_guard lock(mutex_);
+    const bool waits = wanted_ && twin_ == nullptr && !retired_ && !refused_;
+    return !waits && !wants_turn() && retiring_.empty() && (source_gone_ || needs_source()) &&
            std::none_of(shots_.begin(), shots_.end(), [](const Shot& shot) { return shot.used; });
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -34,7 +35,7 @@ struct CapturedGraph {
     std::shared_ptr<fingerprint::CapturedTensors> checks; // PLUMB_TENSORs captured into it; null: none
 };
 
-class GraphEntry final : public Probe {
+class GraphEntry final : public Probe, public std::enable_shared_from_this<GraphEntry> {
   public:
     GraphEntry(std::shared_ptr<ProbesState> state, CapturedGraph graph);
     ~GraphEntry() override;
@@ -47,11 +48,12 @@ class GraphEntry final : public Probe {
     /// Builds, turns and destroys twins. True: something is left that does not wait for the device.
     bool work();
     [[nodiscard]] const GraphDevice* device() const noexcept { return graph_.device.get(); }
-    [[nodiscard]] bool waits_for_twin() const;
-    // Its twin, where all of them take too much: when it was sampled last, what it takes, whether it may go.
+    /// Nothing is to be read, built, turned or destroyed until it is launched, retired or loses its twin.
+    [[nodiscard]] bool at_rest() const;
+    std::atomic<bool> attended{false}; // the state's: the worker has it in its list, or will
+    // Its twin, where all of them take too much: when it was sampled last, whether it may go.
     [[nodiscard]] bool may_lose_twin(bool at_any_cost, std::int64_t unused_since_ns) const;
     [[nodiscard]] std::int64_t twin_used_ns() const;
-    [[nodiscard]] std::uint64_t twin_bytes() const;
     void lose_twin(const std::string& why);
     /// Clones or twins of it, which hold what the caller's graph held.
     [[nodiscard]] bool holds() const;
@@ -136,6 +138,8 @@ class GraphEntry final : public Probe {
     [[nodiscard]] bool wants_frame() const;     // the same
     [[nodiscard]] StampPlans frame_plan() const;
     void give_up_frames();
+    [[nodiscard]] bool wants_turn() const; // the caller holds mutex_
+    void tell_device();                    // the same: after every change of its twins
     static constexpr std::uint32_t frame_samples = 4;
     static constexpr std::uint32_t most_frames = 3; // twins that are frames, of one capture
     void destroy_twins();
@@ -173,9 +177,11 @@ class GraphEntry final : public Probe {
     bool refused_ = false; // no twin will be tried again
     bool turning_ = false; // the twin's stamps are being switched
     bool source_gone_ = false;
-    std::uint64_t samples_ = 0;         // of this twin and those of its other turns
-    std::uint64_t twin_bytes_ = 0;      // estimated
-    std::int64_t twin_used_ns_ = 0;     // when it was built or sampled last
+    std::uint64_t samples_ = 0;     // of this twin and those of its other turns
+    std::uint64_t twin_bytes_ = 0;  // estimated
+    std::int64_t twin_used_ns_ = 0; // when it was built or sampled last
+    bool told_waits_ = false;       // with the next: what the device has counted
+    std::uint64_t told_bytes_ = 0;
     ProbeKind kind_ = ProbeKind::event; // of the twin that the figures below are of
     bool framing_ = false;              // the twin is a frame, or the next one will be
     std::uint32_t frames_ = 0;

@@ -25,9 +25,7 @@ bool GraphEntry::work() {
         // At a fixed rate a step's time decides how many stamps one sample may hold.
         const bool known = state_->options().every == 0 || plain_spans_.count() >= 2;
         build = room && wanted_ && known && twin_ == nullptr && state_->open();
-        const bool other = framing_ || plans_.turns.size() > 1 || wants_frame();
-        const std::uint32_t samples = framing_ ? frame_samples : state_->options().samples_per_turn;
-        turn = room && twin_ != nullptr && ((other && samples_of_turn_ >= samples) || has_coarse_twin());
+        turn = room && wants_turn();
     }
     if (build) {
         build_twin();
@@ -36,6 +34,13 @@ bool GraphEntry::work() {
     }
     destroy_source();
     return false;
+}
+
+/// The twin has enough samples of these layers, or stamps by a clock that is too coarse by now.
+bool GraphEntry::wants_turn() const {
+    const bool other = framing_ || plans_.turns.size() > 1 || wants_frame();
+    const std::uint32_t samples = framing_ ? frame_samples : state_->options().samples_per_turn;
+    return twin_ != nullptr && ((other && samples_of_turn_ >= samples) || has_coarse_twin());
 }
 
 void GraphEntry::destroy_twins() {
@@ -69,6 +74,7 @@ void GraphEntry::destroy_twins() {
         return std::find(idle.begin(), idle.end(), twin) != idle.end();
     };
     retiring_.erase(std::remove_if(retiring_.begin(), retiring_.end(), gone), retiring_.end());
+    tell_device();
 }
 
 /// For twins to come: the first, frames and what follows them, with event nodes that of the next turn, and those with event
@@ -263,6 +269,7 @@ void GraphEntry::build_twin() {
     } else {
         twin_ = std::move(*twin);
     }
+    tell_device();
 }
 
 /// The next group of layers. True: come again soon.
@@ -282,6 +289,7 @@ bool GraphEntry::turn_twin() {
         if (twin_->kind() == ProbeKind::event || was_frame || framing_ || coarse) {
             retiring_.push_back(std::move(twin_)); // one live per key: the old one goes first
             twin_ = nullptr;
+            tell_device();
             return true;
         }
         turning_ = true;
@@ -313,6 +321,7 @@ void GraphEntry::give_up() {
         }
         shots_.fill(Shot{});
         left == 0 ? void() : retiring_.clear();
+        tell_device();
     }
     if (left != 0) {
         state_->leaked("a replay that was still in flight at the end: " + std::to_string(left) + " events or stamps");

@@ -242,7 +242,7 @@ Status GraphProbes::look_at(CUgraph_st* graph, CapturedGraph& captured) {
         captured.device = *device;
         // Here, on the engine's thread and before the first replay: what may wait for the device is not left to ours.
         (*device)->prepare(state_->options().kind, Twin::ring_bytes(source.map.places.size()),
-                           state_->waiting_for_twins(**device) + 1);
+                           (*device)->waiting.load(std::memory_order_relaxed) + 1);
         captured.no_twin = clone_source(captured.device->timeline(), graph, source);
     } else {
         captured.no_twin = "n/a: " + device.error().message;

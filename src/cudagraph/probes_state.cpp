@@ -54,15 +54,33 @@ Result<std::shared_ptr<GraphDevice>> ProbesState::device_of(backends::cuda::Cont
     return devices_.back();
 }
 
+/// The caller holds mutex_.
+void ProbesState::retire_locked(std::shared_ptr<GraphEntry> entry) {
+    entry->retire();
+    if (!entry->attended.exchange(true)) {
+        arrivals_.push_back(entry);
+    }
+    retired_.push_back(std::move(entry));
+}
+
+void ProbesState::attend(GraphEntry& entry) {
+    if (entry.attended.load()) {
+        return;
+    }
+    const std::lock_guard lock(mutex_);
+    if (!entry.attended.exchange(true)) {
+        arrivals_.push_back(entry.shared_from_this());
+    }
+}
+
 void ProbesState::put(std::shared_ptr<GraphEntry> entry) {
+    std::shared_ptr<GraphEntry> before;
     {
         const std::lock_guard lock(mutex_);
-        std::shared_ptr<GraphEntry>& slot = current_[entry->key()];
-        if (slot != nullptr) {
-            slot->retire();
-            retired_.push_back(std::move(slot));
+        before = std::exchange(current_[entry->key()], entry);
+        if (before != nullptr) {
+            retire_locked(before);
         }
-        slot = std::move(entry);
     }
     {
         const std::lock_guard lock(worker_mutex_);
@@ -71,7 +89,9 @@ void ProbesState::put(std::shared_ptr<GraphEntry> entry) {
             worker_ = std::thread([this] { run(); });
         }
     }
-    wake();
+    if (before != nullptr) { // a new one wants nothing before its second replay
+        wake();
+    }
 }
 
 std::shared_ptr<GraphEntry> ProbesState::remove(std::uint64_t key) {
@@ -83,8 +103,7 @@ std::shared_ptr<GraphEntry> ProbesState::remove(std::uint64_t key) {
             return nullptr;
         }
         entry = std::move(known->second);
-        entry->retire();
-        retired_.push_back(entry);
+        retire_locked(entry);
         current_.erase(known);
     }
     wake();
@@ -153,7 +172,7 @@ void ProbesState::collect(drain::FeedRound& round, bool all) {
     if (!open()) {
         return;
     }
-    read_samples();
+    static_cast<void>(read_samples());
     {
         const std::lock_guard lock(mutex_);
         unresolved.fetch_sub(samples_.size(), std::memory_order_relaxed);
@@ -179,18 +198,34 @@ std::vector<std::shared_ptr<GraphDevice>> ProbesState::devices() const {
     return devices_;
 }
 
-std::size_t ProbesState::waiting_for_twins(const GraphDevice& device) {
-    const std::vector<std::shared_ptr<GraphEntry>> all = entries();
-    return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const auto& entry) {
-        return entry->device() == &device && entry->waits_for_twin();
-    }));
-}
-
-void ProbesState::read_samples() {
-    const std::lock_guard lock(reading_);
-    for (const std::shared_ptr<GraphEntry>& entry : entries()) {
+std::vector<std::shared_ptr<GraphEntry>> ProbesState::read_samples() {
+    const std::lock_guard reading(reading_);
+    {
+        const std::lock_guard lock(mutex_);
+        attended_.insert(attended_.end(), arrivals_.begin(), arrivals_.end());
+        arrivals_.clear();
+    }
+    for (const std::shared_ptr<GraphEntry>& entry : attended_) {
         entry->read_samples();
     }
+    return attended_;
+}
+
+/// Forgets those that are at rest. True: a replay of the others is unread.
+bool ProbesState::let_rest() {
+    const std::lock_guard reading(reading_);
+    bool pending = false;
+    const auto rests = [&](const std::shared_ptr<GraphEntry>& entry) {
+        entry->attended.store(false); // before it is asked: whoever changes it after that attends to it again
+        const bool rest = entry->at_rest();
+        if (!rest) {
+            entry->attended.store(true);
+            pending |= entry->has_pending();
+        }
+        return rest;
+    };
+    attended_.erase(std::remove_if(attended_.begin(), attended_.end(), rests), attended_.end());
+    return pending;
 }
 
 void ProbesState::forget_finished() {
@@ -204,14 +239,12 @@ void ProbesState::forget_finished() {
 
 bool ProbesState::round() {
     bool more = false;
-    bool pending = false;
     pending_.store(false, std::memory_order_relaxed);
     full_.clear();
-    read_samples();
-    for (const std::shared_ptr<GraphEntry>& entry : entries()) {
+    for (const std::shared_ptr<GraphEntry>& entry : read_samples()) {
         more |= entry->work();
-        pending |= entry->has_pending();
     }
+    const bool pending = let_rest();
     forget_finished();
     tend_clocks();
     tend_memory();
@@ -317,8 +350,7 @@ void ProbesState::close() {
     {
         const std::lock_guard lock(mutex_);
         for (auto& [key, entry] : current_) {
-            entry->retire();
-            retired_.push_back(std::move(entry));
+            retire_locked(std::move(entry));
         }
         current_.clear();
     }

@@ -54,6 +54,8 @@ class ProbesState : public std::enable_shared_from_this<ProbesState> {
     std::size_t let_go(const std::vector<std::shared_ptr<GraphEntry>>& entries, Flight flight,
                        std::chrono::milliseconds timeout);
 
+    /// The worker reads and works on this one from its next round on, until it is at rest. Callable from launches.
+    void attend(GraphEntry& entry);
     /// Something is to be done by the worker. Callable from launches: takes no lock that is held long.
     void wake() noexcept;
     /// A replay with events around it was enqueued.
@@ -86,8 +88,6 @@ class ProbesState : public std::enable_shared_from_this<ProbesState> {
         HeavyCalls& operator=(const HeavyCalls&) = delete;
         ProbesState& state;
     };
-    /// Graphs of this device that have no twin yet and may get one.
-    [[nodiscard]] std::size_t waiting_for_twins(const GraphDevice& device);
 
     bool settle(std::chrono::milliseconds timeout);
     void close();
@@ -98,7 +98,9 @@ class ProbesState : public std::enable_shared_from_this<ProbesState> {
     void run();
     bool round(); // true: there is more to be done that waits for nothing
     [[nodiscard]] std::vector<std::shared_ptr<GraphEntry>> entries();
-    void read_samples();
+    void retire_locked(std::shared_ptr<GraphEntry> entry);
+    [[nodiscard]] std::vector<std::shared_ptr<GraphEntry>> read_samples(); // of those that are attended to
+    bool let_rest();
     void forget_finished();
     void tend_clocks();
     void tend_memory();
@@ -116,6 +118,7 @@ class ProbesState : public std::enable_shared_from_this<ProbesState> {
     std::map<std::uint64_t, std::shared_ptr<GraphEntry>> current_;
     std::vector<std::shared_ptr<GraphEntry>> retired_; // until their twins are gone
     std::vector<std::shared_ptr<GraphDevice>> devices_;
+    std::vector<std::shared_ptr<GraphEntry>> arrivals_; // attended to from now on
     std::vector<drain::DeviceSample> samples_;
     std::vector<drain::FeedTrack> tracks_;
     std::vector<std::string> leaked_;
@@ -124,7 +127,8 @@ class ProbesState : public std::enable_shared_from_this<ProbesState> {
     std::vector<const GraphDevice*> full_; // in this round; the worker's
     std::int64_t next_look_ns_ = 0;        // at the memory; the worker's
 
-    std::mutex reading_; // one reader of samples at a time: the drain or the worker
+    std::mutex reading_; // one reader of samples at a time: the drain or the worker. Guards the next
+    std::vector<std::shared_ptr<GraphEntry>> attended_;
 
     std::mutex worker_mutex_; // guards what follows
     std::condition_variable to_worker_;

@@ -55,10 +55,7 @@ Result<bool> ProbesState::room_for_twin(const GraphDevice& device, std::uint64_t
     if (std::find(full_.begin(), full_.end(), &device) != full_.end()) {
         return false;
     }
-    std::uint64_t taken = 0;
-    for (const std::shared_ptr<GraphEntry>& entry : entries()) {
-        taken += entry->device() == &device ? entry->twin_bytes() : 0;
-    }
+    const std::uint64_t taken = device.twin_bytes.load(std::memory_order_relaxed);
     const bool fits = taken + bytes <= options_.max_twin_bytes;
     const DeviceMemory memory = fits ? memory_of(driver_) : DeviceMemory();
     if (fits && !memory.short_of(bytes)) {
@@ -102,19 +99,9 @@ bool GraphEntry::may_lose_twin(bool at_any_cost, std::int64_t unused_since_ns) c
     return twin_ != nullptr && !turning_ && (at_any_cost || had_its_turn || twin_used_ns_ < unused_since_ns);
 }
 
-bool GraphEntry::waits_for_twin() const {
-    const std::lock_guard lock(mutex_);
-    return twin_ == nullptr && !retired_ && !refused_;
-}
-
 std::int64_t GraphEntry::twin_used_ns() const {
     const std::lock_guard lock(mutex_);
     return twin_used_ns_;
-}
-
-std::uint64_t GraphEntry::twin_bytes() const {
-    const std::lock_guard lock(mutex_);
-    return twin_bytes_ * (retiring_.size() + (twin_ != nullptr ? 1 : 0));
 }
 
 /// What it measured stays.
@@ -129,7 +116,9 @@ void GraphEntry::lose_twin(const std::string& why) {
         refused_ = true;
         retiring_.push_back(std::move(twin_));
         twin_ = nullptr;
+        tell_device();
     }
+    state_->attend(*this);
     graph_.account->change_of(graph_.capture, [&](recording::GraphInfo& info) {
         info.twin_bytes = recording::GraphInfo::unknown;
         info.twin_reason = "given up after " + std::to_string(samples) + " samples: " + why;
