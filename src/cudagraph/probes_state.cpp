@@ -217,12 +217,11 @@ bool ProbesState::let_rest() {
     bool pending = false;
     const auto rests = [&](const std::shared_ptr<GraphEntry>& entry) {
         entry->attended.store(false); // before it is asked: whoever changes it after that attends to it again
-        const bool rest = entry->at_rest();
-        if (!rest) {
-            entry->attended.store(true);
-            pending |= entry->has_pending();
+        if (entry->at_rest()) {
+            return true;
         }
-        return rest;
+        pending |= entry->has_pending();
+        return entry->attended.exchange(true); // somebody was faster: it has arrived anew
     };
     attended_.erase(std::remove_if(attended_.begin(), attended_.end(), rests), attended_.end());
     return pending;
