@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A line for each lane: how busy it was, from the step's begin to its end.
 #include <algorithm>
-#include <cctype>
 
 #include "answers/timeline/timeline.hpp"
 #include "page/heat.hpp"
@@ -14,26 +13,21 @@ using namespace page;
 constexpr std::size_t name_columns = 24;
 constexpr char levels[] = {' ', '.', ':', '+', '#'};
 
-/// The share of each column in which a leaf of each lane ran.
-std::vector<std::vector<double>> columns_of(const TimelineStep& step, std::size_t columns) {
-    std::vector<std::vector<double>> busy(step.lanes.size(), std::vector<double>(columns, 0));
-    const double width = step.span_ns / static_cast<double>(columns);
-    std::vector<double> end(step.lanes.size(), 0);
-    std::int64_t begin = 0;
-    for (std::size_t i = 0; width > 0 && i < step.spans.names.size(); ++i) {
-        begin += step.spans.begins_ns[i];
-        if (std::isupper(static_cast<unsigned char>(step.spans.kinds[i])) != 0) {
-            continue;
-        }
-        const std::uint32_t lane = step.spans.lanes[i];
-        double from = std::max(static_cast<double>(begin), end[lane]);
-        const double until = static_cast<double>(begin + step.spans.durations_ns[i]);
-        end[lane] = std::max(end[lane], until);
+/// The share of each column in which a leaf of the lane ran.
+std::vector<double> columns_of(const TimelineLane& lane, double span_ns, std::size_t columns) {
+    std::vector<double> busy(columns, 0);
+    const double width = span_ns / static_cast<double>(columns);
+    if (!(width > 0)) {
+        return busy;
+    }
+    for (const auto& [begin, end] : lane.busy) {
+        auto from = static_cast<double>(begin);
+        const auto until = static_cast<double>(end);
         for (std::size_t column = std::min(static_cast<std::size_t>(from / width), columns - 1); from < until;
              ++column) {
             const double next =
                 column + 1 == columns ? until : std::min(until, static_cast<double>(column + 1) * width);
-            busy[lane][column] += std::max(next - from, 0.0) / width;
+            busy[column] += std::max(next - from, 0.0) / width;
             from = std::max(from, next);
         }
     }
@@ -70,12 +64,10 @@ Page page_of(const TimelineReport& report, const TextOptions& options) {
         page.line("period " + fixed(step.period_ns / 1e6, 3) + " ms, " + fixed(step.before_ns / 1e6, 3) +
                   " ms of it before the step began; length " + fixed(step.span_ns / 1e6, 3) + " ms, critical path " +
                   fixed(step.path_ns / 1e6, 3) + " ms");
-        const auto busy = columns_of(step, room);
-        for (std::size_t lane = 0; lane < step.lanes.size(); ++lane) {
-            const TimelineLane& of = step.lanes[lane];
-            const double share = step.span_ns > 0 ? of.busy_ns / step.span_ns : 0;
-            page.line(padded(printable(of.name, name_columns - 1), name_columns) +
-                      padded_left(fixed(share * 100, 1) + " %", 8) + "  " + bar(busy[lane]));
+        for (const TimelineLane& lane : step.lanes) {
+            const double share = step.span_ns > 0 ? lane.busy_ns / step.span_ns : 0;
+            page.line(padded(printable(lane.name, name_columns - 1), name_columns) +
+                      padded_left(fixed(share * 100, 1) + " %", 8) + "  " + bar(columns_of(lane, step.span_ns, room)));
         }
         if (step.left_out != 0) {
             page.note(grouped(step.left_out) + " of the shortest spans are left out");

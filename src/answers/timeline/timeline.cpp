@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <limits>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -19,26 +18,34 @@ namespace {
 constexpr std::size_t most_spans = 20'000, most_spans_of_all = 2 * most_spans;
 constexpr std::uint32_t not_kept = 0xffffffff;
 
-/// Ids of the nodes that are kept, by begin.
-std::vector<NodeId> kept_nodes(const ExecGraph& graph, std::size_t most) {
-    std::vector<NodeId> kept;
-    for (NodeId id = 0; id < graph.size(); ++id) {
-        if (graph[id].timed) {
-            kept.push_back(id);
-        }
-    }
-    if (kept.size() > most) {
-        std::nth_element(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(most), kept.end(),
-                         [&](NodeId a, NodeId b) {
-                             return std::pair(-graph[a].duration_ns, a) < std::pair(-graph[b].duration_ns, b);
-                         });
-        kept.resize(most);
-    }
-    std::sort(kept.begin(), kept.end(), [&](NodeId a, NodeId b) {
+void sort_by_begin(const ExecGraph& graph, std::vector<NodeId>& nodes) {
+    std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) {
         return std::tuple(graph[a].begin_ns, -graph[a].duration_ns, a) <
                std::tuple(graph[b].begin_ns, -graph[b].duration_ns, b);
     });
-    return kept;
+}
+
+std::vector<NodeId> timed_by_begin(const ExecGraph& graph) {
+    std::vector<NodeId> timed;
+    for (NodeId id = 0; id < graph.size(); ++id) {
+        if (graph[id].timed) {
+            timed.push_back(id);
+        }
+    }
+    sort_by_begin(graph, timed);
+    return timed;
+}
+
+/// Leaves the longest, by begin.
+void keep(const ExecGraph& graph, std::vector<NodeId>& nodes, std::size_t most) {
+    if (nodes.size() <= most) {
+        return;
+    }
+    std::nth_element(
+        nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(most), nodes.end(),
+        [&](NodeId a, NodeId b) { return std::pair(-graph[a].duration_ns, a) < std::pair(-graph[b].duration_ns, b); });
+    nodes.resize(most);
+    sort_by_begin(graph, nodes);
 }
 
 class TimelineBuilder {
@@ -46,15 +53,17 @@ class TimelineBuilder {
     TimelineBuilder(const PathReport& path, TimelineStep& out) : path_(path), graph_(path.graph), out_(out) {}
 
     void build(std::size_t most) {
-        const std::vector<NodeId> kept = kept_nodes(graph_, most);
-        const auto timed = static_cast<std::size_t>(
-            std::count_if(graph_.all().begin(), graph_.all().end(), [](const GraphNode& node) { return node.timed; }));
-        out_.left_out = timed - kept.size();
-        out_.untimed = graph_.size() - timed;
+        std::vector<NodeId> kept = timed_by_begin(graph_);
+        out_.left_out = kept.size() - std::min(kept.size(), most);
+        out_.untimed = graph_.size() - kept.size();
         index_.assign(graph_.size(), not_kept);
         for (const std::string& name : path_.tracks) {
-            out_.lanes.push_back({name, false, 0, 0});
+            out_.lanes.push_back({name, false, 0, 0, {}});
         }
+        for (const NodeId id : kept) {
+            measure_lane(graph_[id], graph_[kept.front()].begin_ns);
+        }
+        keep(graph_, kept, most);
         for (std::size_t i = 0; i < kept.size(); ++i) {
             index_[kept[i]] = static_cast<std::uint32_t>(i);
             add(graph_[kept[i]], kept[i]);
@@ -65,7 +74,6 @@ class TimelineBuilder {
             }
         }
         add_arrows();
-        measure_lanes(kept);
     }
 
   private:
@@ -86,11 +94,6 @@ class TimelineBuilder {
         const char kind = "slbkto"[static_cast<std::size_t>(node.kind)];
         spans.kinds += node.container ? static_cast<char>(std::toupper(kind)) : kind;
         last_ns_ = node.begin_ns;
-        while (out_.lanes.size() <= node.track) {
-            out_.lanes.push_back({"lane " + std::to_string(out_.lanes.size()), false, 0, 0});
-        }
-        ++out_.lanes[node.track].spans;
-        out_.lanes[node.track].device = out_.lanes[node.track].device || node.device;
     }
 
     void add_arrows() {
@@ -110,19 +113,25 @@ class TimelineBuilder {
         }
     }
 
-    /// REQUIRES: by begin.
-    void measure_lanes(const std::vector<NodeId>& kept) {
-        std::vector<std::int64_t> end(out_.lanes.size(), std::numeric_limits<std::int64_t>::min());
-        for (const NodeId id : kept) {
-            const GraphNode& node = graph_[id];
-            if (node.container) {
-                continue;
-            }
-            const std::int64_t begin = std::max(node.begin_ns, end[node.track]);
-            const std::int64_t until = std::max(begin, node.begin_ns + node.duration_ns);
-            out_.lanes[node.track].busy_ns += static_cast<double>(until - begin);
-            end[node.track] = std::max(end[node.track], until);
+    /// Of all nodes, by begin.
+    void measure_lane(const GraphNode& node, std::int64_t first_ns) {
+        while (out_.lanes.size() <= node.track) {
+            out_.lanes.push_back({"lane " + std::to_string(out_.lanes.size()), false, 0, 0, {}});
         }
+        TimelineLane& lane = out_.lanes[node.track];
+        ++lane.spans;
+        lane.device = lane.device || node.device;
+        if (node.container) {
+            return;
+        }
+        const std::int64_t begin = node.begin_ns - first_ns;
+        if (lane.busy.empty() || lane.busy.back().second < begin) {
+            lane.busy.emplace_back(begin, begin);
+        }
+        std::int64_t& end = lane.busy.back().second;
+        const std::int64_t until = std::max(end, begin + node.duration_ns);
+        lane.busy_ns += static_cast<double>(until - end);
+        end = until;
     }
 
     const PathReport& path_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "answers/path/path.hpp"
@@ -33,8 +34,10 @@ void describe(V& v, TimelineOptions& o) {
 struct TimelineLane {
     std::string name;
     bool device = false;
-    std::uint64_t spans = 0;
-    double busy_ns = 0; // union of its leaves
+    std::uint64_t spans = 0; // also those that are left out
+    double busy_ns = 0;
+    std::vector<std::pair<std::int64_t, std::int64_t>>
+        busy; // union of its leaves: begins and ends, since the first begin
 };
 
 /// Lists are parallel: one entry a span, by begin, the longer of two first.
@@ -80,7 +83,7 @@ void describe(V& v, const TimelineLane& l) {
     v.type("timeline lane", "A thread, a queue or a captured graph in the step.");
     v("name", l.name, "");
     v("device", l.device, "else a thread of the host");
-    v("spans", l.spans, "on it");
+    v("spans", l.spans, "on it, also those that are left out");
     v("busy_ns", l.busy_ns, "at least one of its leaves ran");
 }
 

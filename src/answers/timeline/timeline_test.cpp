@@ -170,5 +170,28 @@ TEST(Timeline, what_is_beyond_its_room_is_counted) {
     EXPECT_EQ(step.spans.begins_ns, (std::vector<std::int64_t>{0, 100, 100, 100}));
 }
 
+TEST(Timeline, how_busy_a_lane_is_counts_what_is_left_out) {
+    PathReport path;
+    ExecGraphBuilder builder;
+    GraphNode node;
+    node.name = builder.name("a");
+    node.duration_ns = 100;
+    for (const std::int64_t begin : {0, 100, 200, 250, 300, 400, 600, 700}) { // nothing from 500 to 600
+        node.begin_ns = 5000 + begin;
+        builder.add(node);
+    }
+    path.graph = *builder.build();
+    path.analysis = path.graph.analyse();
+    path.tracks = {"main"};
+    path.span_ns = 800;
+    const TimelineStep step = timeline_of(path, TimelineChoice::asked, 2);
+    ASSERT_EQ(step.lanes.size(), 1U);
+    EXPECT_EQ(step.lanes[0].spans, 8U);
+    EXPECT_EQ(step.lanes[0].busy_ns, 700);
+    const std::string text = page::text_of(page_of(TimelineReport{{step}}, {false, 75}), false); // 40 columns of 20 ns
+    EXPECT_NE(text.find("87.5 %  " + std::string(25, '#') + "     " + std::string(10, '#') + '\n'), std::string::npos)
+        << text;
+}
+
 } // namespace
 } // namespace plumb
