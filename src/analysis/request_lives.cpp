@@ -65,6 +65,7 @@ RequestLives::Open* RequestLives::open(const RequestEvent& event) {
             join(made, early->second, end_ns);
         } else {
             ++counts_.steps_without_begin;
+            made.in_endless = !end_ns;
         }
         early_.erase(early);
     }
@@ -97,7 +98,9 @@ void RequestLives::leave_phase(Open& request, std::int64_t now_ns) const {
 
 void RequestLives::idle_until(Open& request, std::int64_t now_ns) const {
     const bool works = request.phase == RequestPhase::prefill || request.phase == RequestPhase::decode;
-    if (works && step_end_ && now_ns > request.idle_ns) {
+    if (works && step_end_ && now_ns > request.idle_ns && request.in_endless) {
+        request.life.stalls_unknown = true;
+    } else if (works && step_end_ && now_ns > request.idle_ns) {
         request.life.stalled_ns += now_ns - request.idle_ns;
         waited(request.longest_stall, {request.phase, request.idle_ns, now_ns});
     }
@@ -136,8 +139,8 @@ void RequestLives::mark(const RequestEvent& event) {
     if (phase == request->phase) { // said again
         return;
     }
-    const bool gave_none = life.tokens && *life.tokens == 0;
-    if (request->phase == RequestPhase::prefill && phase != RequestPhase::queue && !life.first_token_ns && !gave_none) {
+    const bool first_token = ends ? life.tokens == 1U : phase != RequestPhase::queue;
+    if (request->phase == RequestPhase::prefill && first_token && !life.first_token_ns) {
         life.first_token_ns = now_ns;
     }
     leave_phase(*request, now_ns);
@@ -165,20 +168,20 @@ void RequestLives::in_step(const RequestEvent& event) {
     Open& request = known->second;
     request.seen_ns = event.time_ns;
     const std::optional<std::int64_t> end_ns = step_end_ ? step_end_(event.step) : std::nullopt;
-    if (end_ns) {
-        idle_until(request, event.time_ns);
-    }
+    idle_until(request, event.time_ns);
     join(request, event.step, end_ns);
 }
 
-void RequestLives::join(Open& request, std::uint64_t step, const std::optional<std::int64_t>& end_ns) const {
+void RequestLives::join(Open& request, std::uint64_t step, const std::optional<std::int64_t>& end_ns) {
     RequestLife& life = request.life;
     const bool wanted = !step_wanted_ || step_wanted_(step);
     life.step_count += wanted ? 1 : 0;
     if (wanted && life.steps.size() < keep_.steps) {
         life.steps.push_back(step);
     }
-    request.idle_ns = std::max(request.idle_ns, end_ns.value_or(request.idle_ns));
+    request.idle_ns = std::max(request.idle_ns, end_ns.value_or(request.seen_ns));
+    request.in_endless = step_end_ && !end_ns;
+    counts_.steps_without_end += request.in_endless ? 1 : 0;
 }
 
 void RequestLives::finish() {

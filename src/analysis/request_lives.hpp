@@ -34,9 +34,10 @@ struct RequestLife {
     std::int64_t begin_ns = 0,
                  end_ns = 0; // its first mark; its end, or the last that is known of it where there is none
     bool ended = false;
-    bool arrived = false;                       // its first mark is `queue`: when it arrived is known
-    std::optional<std::int64_t> first_token_ns; // its prefill went over into something else than waiting
-    std::optional<std::uint64_t> tokens;        // that it gave, as its end says
+    bool arrived = false; // its first mark is `queue`: when it arrived is known
+    /// Its prefill went over into kv_transfer or decode, or into the end of one that gave one token.
+    std::optional<std::int64_t> first_token_ns;
+    std::optional<std::uint64_t> tokens; // that it gave, as its end says
     resolve::RequestTrace trace;
     std::array<std::int64_t, 5> phase_ns{}; // by RequestPhase, less 1: the sum of the stretches that it left
     unsigned phases = 0;                    // a bit each that it left
@@ -45,6 +46,7 @@ struct RequestLife {
     std::uint64_t step_count = 0;           // of all of them that were wanted
     RequestStretch longest_wait;            // in queue, or in prefill or decode while no step had it in its batch
     std::int64_t stalled_ns = 0;            // the sum of the latter
+    bool stalls_unknown = false;            // it went on behind the begin of a step of which no end is known
 
     [[nodiscard]] bool left(RequestPhase phase) const { return (phases >> static_cast<unsigned>(phase) & 1) != 0; }
     [[nodiscard]] std::int64_t in(RequestPhase phase) const { return phase_ns[static_cast<std::size_t>(phase) - 1]; }
@@ -55,6 +57,7 @@ struct RequestCounts {
     std::uint64_t ended = 0;
     std::uint64_t ends_without_begin = 0;  // of one that had ended before, or whose marks are not in the recording
     std::uint64_t steps_without_begin = 0; // the same, of a request in the batch of a step
+    std::uint64_t steps_without_end = 0;   // times that a request was in the batch of a step of which no end is known
     std::uint64_t out_of_order = 0;        // marks that lay too far behind others of an earlier time
     std::uint64_t not_followed = 0;        // requests beyond those followed at once
     bool rest_not_followed = false;        // and all that began later: most_forgotten of those were open
@@ -70,7 +73,7 @@ class RequestLives {
     struct Keep {
         std::size_t stretches = 0, steps = 0; // of each request
     };
-    /// When the step ended; absent: it has no end.
+    /// When the step ended; absent: that is not known.
     using StepEnd = std::function<std::optional<std::int64_t>(std::uint64_t step)>;
     using Sink = std::function<void(const RequestLife&)>;
     /// Whether a life is to name and count that step.
@@ -95,6 +98,7 @@ class RequestLives {
         std::int64_t since_ns = 0; // begin of the phase
         std::int64_t idle_ns = 0;  // no step had it in its batch since then
         std::int64_t seen_ns = 0;  // it was still there
+        bool in_endless = false;   // the last step that had it has no known end: it may be in it still
         RequestStretch longest_stall;
     };
 
@@ -103,7 +107,7 @@ class RequestLives {
     void mark(const resolve::RequestEvent& event);
     void in_step(const resolve::RequestEvent& event);
     /// In the batch of a step, which ended then.
-    void join(Open& request, std::uint64_t step, const std::optional<std::int64_t>& end_ns) const;
+    void join(Open& request, std::uint64_t step, const std::optional<std::int64_t>& end_ns);
     Open* open(const resolve::RequestEvent& event);
     [[nodiscard]] bool forgotten(std::uint64_t id) const;
     void leave_phase(Open& request, std::int64_t now_ns) const;

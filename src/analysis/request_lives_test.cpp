@@ -36,11 +36,16 @@ struct Told {
     RequestCounts counts;
 };
 
+constexpr std::uint64_t endless = 1000; // from that number on, steps have no known end
+
 /// Step n ends at 100 n + 90.
 Told told_of(const std::vector<RequestEvent>& events, RequestLives::Keep keep = {16, 16}) {
     Told told;
     RequestLives lives(
-        keep, [](std::uint64_t step) { return std::optional(static_cast<std::int64_t>(100 * step + 90)); },
+        keep,
+        [](std::uint64_t step) {
+            return step < endless ? std::optional(static_cast<std::int64_t>(100 * step + 90)) : std::nullopt;
+        },
         [&told](const RequestLife& life) { told.lives.push_back(life); });
     for (const RequestEvent& event : events) {
         lives.take(event);
@@ -88,6 +93,14 @@ TEST(RequestLives, one_that_was_given_up_before_its_first_token_has_none) {
     EXPECT_EQ(told.lives[1].first_token_ns, 90);
 }
 
+TEST(RequestLives, an_end_behind_the_prefill_is_when_the_first_token_was_there_only_if_it_gave_that_one) {
+    const Told told = told_of({mark(7, RequestMark::prefill, 10), end(7, 50, 2), mark(8, RequestMark::prefill, 60),
+                               mark(8, RequestMark::end, 90)});
+    ASSERT_EQ(told.lives.size(), 2U);
+    EXPECT_EQ(told.lives[0].first_token_ns, std::nullopt) << "it came before the second";
+    EXPECT_EQ(told.lives[1].first_token_ns, std::nullopt) << "nobody says how many it gave";
+}
+
 TEST(RequestLives, it_is_stalled_while_no_step_has_it_in_its_batch) {
     // Steps 1 and 3 have it, step 2 has not; it is marked inside step 1.
     const Told told =
@@ -111,6 +124,22 @@ TEST(RequestLives, what_is_left_of_a_phase_after_its_last_step_is_stalled_too) {
     EXPECT_EQ(told.lives[0].longest_wait.phase, RequestPhase::decode);
     EXPECT_EQ(told.lives[0].longest_wait.begin_ns, 390);
     EXPECT_EQ(told.lives[0].longest_wait.end_ns, 485);
+}
+
+TEST(RequestLives, how_long_it_was_stalled_behind_a_step_without_an_end_is_not_known) {
+    const Told told =
+        told_of({mark(7, RequestMark::prefill, 100), in_step(7, 1, 100), mark(7, RequestMark::decode, 190),
+                 in_step(7, endless, 210), in_step(7, 4, 400), end(7, 495, 3), mark(8, RequestMark::decode, 100),
+                 in_step(8, endless, 150), in_step(9, endless, 500), mark(9, RequestMark::prefill, 510),
+                 in_step(9, 6, 600), end(9, 690, 2)});
+    ASSERT_EQ(told.lives.size(), 3U);
+    EXPECT_TRUE(told.lives[0].stalls_unknown);
+    EXPECT_EQ(told.lives[0].longest_wait.begin_ns, 190) << "no wait is made up from 210 to 400";
+    EXPECT_EQ(told.lives[0].longest_wait.end_ns, 210);
+    EXPECT_TRUE(told.lives[1].stalls_unknown) << "it may have begun within that step";
+    EXPECT_FALSE(told.lives[2].stalls_unknown) << "nothing of it is known behind that step";
+    EXPECT_EQ(told.lives[2].stalled_ns, 50);
+    EXPECT_EQ(told.counts.steps_without_end, 2U);
 }
 
 TEST(RequestLives, one_whose_steps_nobody_names_waits_in_the_queue_alone) {

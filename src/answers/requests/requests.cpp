@@ -21,12 +21,14 @@ using analysis::RequestLife;
 using analysis::RequestLives;
 
 constexpr const char* no_arrival = "its arrival was not marked (RequestPhase::queue)";
-constexpr const char* no_first_token = "no phase followed its prefill, so when its first token was there is not known";
+constexpr const char* no_first_token =
+    "neither kv_transfer nor decode followed its prefill, so when its first token was there is not known";
 constexpr const char* no_prefill = "it left no prefill";
 constexpr const char* no_end = "it has no end in the recording";
 constexpr const char* no_tokens = "its end does not say how many tokens it gave";
 constexpr const char* one_token = "it gave fewer than two tokens";
 constexpr const char* no_steps = "no step of it is known";
+constexpr const char* no_step_end = "a step that had it in its batch has no known end";
 
 /// A duration, or why there is none.
 struct KnownTime {
@@ -62,7 +64,9 @@ KnownTime total_of(const RequestLife& life) {
 }
 
 KnownTime stalled_of(const RequestLife& life) {
-    return life.step_count == 0 ? KnownTime{0, no_steps} : KnownTime{life.stalled_ns};
+    return life.step_count == 0  ? KnownTime{0, no_steps}
+           : life.stalls_unknown ? KnownTime{0, no_step_end}
+                                 : KnownTime{life.stalled_ns};
 }
 
 template <RequestPhase phase>
@@ -238,6 +242,10 @@ void RequestsReader::add_notes(const resolve::Losses& losses) {
          " ends are of a request that had ended before, or of which no mark is in the recording.");
     note(counts.steps_without_begin,
          " times a request was in the batch of a step before its first mark or behind its end.");
+    note(
+        counts.steps_without_end,
+        " times a request was in the batch of a step of which no end is known (it is of phase none, or was cut short). "
+        "How long it was stalled behind that step is not known, and no such wait is listed.");
     note(counts.not_followed, " requests began while " + page::grouped(RequestLives::most_open) +
                                   " others were open, as many as are followed at once: they are missing here" +
                                   (counts.rest_not_followed ? ", and all that began after them." : "."));

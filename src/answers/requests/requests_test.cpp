@@ -155,6 +155,41 @@ TEST(Requests, F1_what_is_not_known_is_absent_and_says_why) {
     EXPECT_NE(text.find("n/a"), std::string::npos) << text;
 }
 
+TEST(Requests, F1_time_behind_steps_without_a_known_end_is_no_stall) {
+    Tape tape;
+    tape.track(engine_thread);
+    tape.request(engine_thread, 1, RequestMark::queue, 0);
+    tape.request(engine_thread, 1, RequestMark::prefill, 10 * us);
+    for (std::int64_t i = 0; i < 20; ++i) {
+        step(tape, static_cast<std::uint64_t>(i), Phase::none, (20 + i * 1000) * us, (1010 + i * 1000) * us, 1, {1});
+    }
+    tape.request(engine_thread, 1, RequestMark::end, 20'020 * us, {{RequestPart::tokens, 20}});
+    const auto [document, text] = answers::said_of(requests_answer(), tape);
+    const json stalled = time_of(document, "stalled");
+    EXPECT_EQ(stalled["count"], 0);
+    EXPECT_EQ(stalled["missing"][0]["count"], 1);
+    ASSERT_EQ(document["waits"].size(), 1);
+    EXPECT_EQ(document["waits"][0]["wait_ns"], 10 * us);
+    EXPECT_NE(text.find("20 times a request was in the batch of a step of which no end is known"), std::string::npos)
+        << text;
+}
+
+TEST(Requests, F1_a_server_that_marks_no_decode_has_no_time_to_first_token_nor_per_token) {
+    Tape tape;
+    tape.track(engine_thread);
+    tape.request(engine_thread, 1, RequestMark::queue, 0);
+    tape.request(engine_thread, 1, RequestMark::prefill, 100 * us);
+    tape.request(engine_thread, 1, RequestMark::end, 900 * us, {{RequestPart::tokens, 50}});
+    const json document = answers::said_of(requests_answer(), tape).document;
+    for (const char* what : {"ttft", "tpot"}) {
+        const json mean = time_of(document, what)["mean_ns"];
+        EXPECT_EQ(mean["absent"], "of no request: neither kv_transfer nor decode followed its prefill, so when its "
+                                  "first token was there is not known")
+            << what;
+    }
+    EXPECT_EQ(time_of(document, "total")["max_ns"], 900 * us);
+}
+
 TEST(Requests, chunks_of_threads_in_another_order_give_the_same_answer) {
     const json expected = answers::said_of(requests_answer(), two_requests()).document;
     for (const std::uint32_t first : {engine_thread, web_thread}) {
