@@ -44,7 +44,7 @@ void append_span(std::string& out, const Span& span, bool color) {
     }
     const Escape escape = escape_of(span.tone, color);
     out += escape.begin;
-    out += span.text;
+    out += printable(span.text, span.text.size());
     out += escape.end;
 }
 

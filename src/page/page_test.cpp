@@ -163,6 +163,18 @@ TEST(Page, reasons_stand_at_the_foot_each_once_with_what_had_it_first) {
                                           "note  a \xEF\xBF\xBD[31mnote\n");
 }
 
+TEST(Page, T8_no_line_reaches_the_terminal_raw_whatever_stands_in_it) {
+    page::Page page;
+    page.reason("a\nFAKE \x1b[31m", {std::nullopt, "b\nFAKE"});
+    page.reasons();
+    page.line("c\nFAKE", page::Tone::heading);
+    EXPECT_EQ(page::text_of(page, false), "n/a  a\xEF\xBF\xBD"
+                                          "FAKE \xEF\xBF\xBD[31m: b\xEF\xBF\xBD"
+                                          "FAKE\n"
+                                          "c\xEF\xBF\xBD"
+                                          "FAKE\n");
+}
+
 TEST(Page, colour_is_escapes_around_the_same_words) {
     page::Page page;
     page.marked("ODD  ", "layer 3");

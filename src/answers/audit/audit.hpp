@@ -67,7 +67,7 @@ struct AuditReport {
     std::vector<AuditLane> lanes;
     std::vector<AuditRow> rows;
     Figure ours_ns, span_ns, error;
-    std::optional<std::string> worst;
+    std::optional<std::string> worst, worst_source; // of one row
     Figure covered, uncovered, follows;
     std::uint64_t operations = 0, inside = 0, outside = 0, elsewhere = 0, not_covered = 0;
     std::uint64_t calls_outside = 0;
@@ -142,6 +142,7 @@ void describe(V& v, const AuditReport& r) {
     v("span_ns", r.span_ns, "of the operations in them");
     v("error", r.error, "(`ours_ns` - `span_ns`) / `span_ns`");
     v("worst", r.worst, "the brick with the largest error, of those that take 1 % of the time or more");
+    v("worst_source", r.worst_source, "of its times: bricks have a row for each source");
     v("covered", r.covered, "share of our time in which an operation of the trace runs");
     v("uncovered", r.uncovered,
       "share of the time of operations on our streams, between our scopes, that no scope covers");

@@ -229,6 +229,23 @@ TEST(Audit, a_gate_fails_beyond_what_it_allows) {
     EXPECT_FALSE(audit_runs(our_recording(work), their_trace(work), question).ok());
 }
 
+TEST(Audit, the_worst_is_one_row_and_its_source_is_named) {
+    const PlannedWork work = plan_work(1, 60);
+    const PlannedWork graph = plan_work(5, 60, 6, 0.5);
+    planted::Tape ours = our_recording(work);
+    ours.device_track({3, recording::TrackKind::device_queue, 0, 0, "graph 9", "cuda_graph_event"});
+    for (const PlannedScope& scope : graph.scopes) {
+        ours.device_scope(3, scope.brick, scope.step, -1, scope.begin,
+                          scope.end + (scope.brick == Brick::attention ? 9 * us : 0));
+    }
+    TraceFlaws trace;
+    trace.elsewhere = graph.kernels;
+    const AuditReport report = audited(ours, their_trace(work, trace));
+    ASSERT_TRUE(report.fits) << report.reason;
+    EXPECT_EQ(report.worst, "attention");
+    EXPECT_EQ(report.worst_source, "cuda_graph_event");
+}
+
 TEST(Audit, a_trace_in_whole_microseconds_fits_and_its_tick_is_said) {
     const PlannedWork work = plan_work();
     TraceFlaws trace;

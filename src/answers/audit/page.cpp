@@ -19,10 +19,11 @@ void add_bricks(Page& page, const AuditReport& report) {
     TextTable table({"brick", "source"}, {"calls", "matched", "ops", "ours us", "span us", "sum us", "error us", "p5",
                                           "p50", "p95", "error %", "% covered"});
     for (const AuditRow& row : report.rows) {
+        const std::string brick = printable(row.brick, name_columns);
         table.add_row(
-            {printable(row.brick, name_columns), printable(row.source, name_columns), grouped(row.calls),
-             grouped(row.matched), grouped(row.operations), page.figure(row.brick, row.ours_ns, ns_per_us, 2),
-             page.figure(row.brick, row.span_ns, ns_per_us, 2), page.figure(row.brick, row.sum_ns, ns_per_us, 2),
+            {brick, printable(row.source, name_columns), grouped(row.calls), grouped(row.matched),
+             grouped(row.operations), page.figure(brick, row.ours_ns, ns_per_us, 2),
+             page.figure(brick, row.span_ns, ns_per_us, 2), page.figure(brick, row.sum_ns, ns_per_us, 2),
              signed_figure_text(row.error_ns, ns_per_us, 2), signed_figure_text(row.least_error_ns, ns_per_us, 2),
              signed_figure_text(row.median_error_ns, ns_per_us, 2), signed_figure_text(row.most_error_ns, ns_per_us, 2),
              signed_percent(row.error), percent(row.covered)});
@@ -63,7 +64,7 @@ void add_left(Page& page, const AuditReport& report) {
 
 const AuditRow* worst_of(const AuditReport& report) {
     for (const AuditRow& row : report.rows) {
-        if (report.worst && row.brick == *report.worst && row.error.value) {
+        if (row.brick == report.worst && row.source == report.worst_source && row.error.value) {
             return &row;
         }
     }
@@ -99,7 +100,8 @@ page::Page page_of(const AuditReport& report, const TextOptions&) {
     const AuditRow* worst = worst_of(report);
     std::string verdict = "all bricks " + signed_percent(report.error) + " % against " + report.tool;
     if (worst != nullptr) {
-        verdict += "; worst " + printable(worst->brick, name_columns) + " " + signed_percent(worst->error) + " % (" +
+        verdict += "; worst " + printable(worst->brick, name_columns) + " by " +
+                   printable(worst->source, name_columns) + " " + signed_percent(worst->error) + " % (" +
                    signed_figure_text(worst->error_ns, ns_per_us, 2) + " us a call)";
     }
     verdict += "; not covered " + percent(report.uncovered) + " % of the trace's time";

@@ -51,6 +51,7 @@ AuditReport sample_audit() {
     report.span_ns = measured(9'408'000);
     report.error = measured(0.0323);
     report.worst = "attention";
+    report.worst_source = "cuda_event";
     report.covered = measured(0.97);
     report.uncovered = measured(0.012);
     report.follows = measured(0.98);
@@ -81,8 +82,9 @@ TEST(AuditText, bricks_then_clocks_then_what_is_not_covered_then_the_verdict) {
     EXPECT_TRUE(contains(text, "counts  392 of 450 operations in our scopes, 8 between them, 40 in steps that were not "
                                "timed, 10 on streams without scopes\n"))
         << text;
-    EXPECT_TRUE(contains(text, "audit  all bricks +3.2 % against kineto; worst attention +3.3 % (+3.00 us a call); not "
-                               "covered 1.2 % of the trace's time\n"))
+    EXPECT_TRUE(contains(text,
+                         "audit  all bricks +3.2 % against kineto; worst attention by cuda_event +3.3 % (+3.00 us a "
+                         "call); not covered 1.2 % of the trace's time\n"))
         << text;
     EXPECT_TRUE(contains(text, "note  a note\n")) << text;
 }
@@ -99,10 +101,18 @@ TEST(AuditText, beyond_what_was_allowed_and_no_fit_are_said_first) {
     EXPECT_EQ(outcome_of(other), Outcome::unknown);
 }
 
+TEST(AuditText, the_verdict_has_the_numbers_of_the_worst_row_and_not_of_another_of_its_brick) {
+    AuditReport report = sample_audit();
+    report.rows.push_back(sample_row("attention", 45'000, 30'000));
+    report.rows.back().source = report.worst_source.emplace("cuda_graph_event");
+    EXPECT_TRUE(contains(render_text(report), "; worst attention by cuda_graph_event +50.0 % (+15.00 us a call);"))
+        << render_text(report);
+}
+
 TEST(AuditText, T8_a_name_cannot_reach_the_terminal_raw) {
     AuditReport report = sample_audit();
-    report.rows[0].brick = report.lanes[0].name = report.lanes[0].stream = report.leftovers[0].name = report.tool =
-        "\x1b[31m\nevil";
+    report.rows[0].brick = report.rows[2].brick = report.lanes[0].name = report.lanes[0].stream =
+        report.leftovers[0].name = report.tool = "\x1b[31m\nevil";
     report.worst = report.rows[0].brick;
     EXPECT_FALSE(contains(render_text(report), "\x1b"));
     EXPECT_FALSE(contains(render_text(report), "\nevil"));

@@ -378,6 +378,7 @@ void Tally::finish(AuditReport& report) {
         if (row.error.value && row.total_span_ns >= counts_from * span_ns_ && std::fabs(*row.error.value) > worst) {
             worst = std::fabs(*row.error.value);
             report.worst = row.brick;
+            report.worst_source = row.source;
         }
     }
     if (report.max_error && any) {
