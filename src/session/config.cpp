@@ -310,8 +310,8 @@ const KeyRule rules[] = {
      [](Config& c, std::string_view v) {
          return !v.empty() && (c.tensors.dump = v, true);
      }},
-    {{"tiles", "off, on, or a number of tiles",
-      "whether PLUMB_TILE acts, and how many tiles each thread keeps apart, from 16 to 65536 (default off; on is 4096)"},
+    {{"tiles", "off, on, or a number of tiles from 16 to 65536",
+      "whether PLUMB_TILE acts, and how many tiles each thread keeps apart (default off; on is 4096)"},
      set_tiles},
     {{"metrics",
       "port, address and port, or file, with %p, %h, %r and %% as in out=: 9464, 0.0.0.0:9464, [::1]:946%r, run-%r.prom",

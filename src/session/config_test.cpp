@@ -121,6 +121,12 @@ TEST(Config, F16_a_value_that_does_not_fit_names_its_grammar) {
     }
 }
 
+TEST(Config, a_number_of_tiles_that_is_refused_is_told_the_range) {
+    EXPECT_NE(refusal("tiles=15").find("tiles= takes off, on, or a number of tiles from 16 to 65536"),
+              std::string::npos)
+        << refusal("tiles=15");
+}
+
 TEST(Config, F16_a_key_that_is_set_alone_is_refused_in_the_words_of_who_typed_it) {
     Config config = parsed("on,tensors=all,dump=tensors");
     const std::string before = config.spec();
