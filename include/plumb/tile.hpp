@@ -67,7 +67,8 @@ struct alignas(64) TileCell {
     std::atomic<std::uint32_t> min;
     std::atomic<std::uint64_t> count;
     std::atomic<std::uint64_t> total;
-    std::atomic<std::uint64_t> calm; // as total, each call taken as at most four times the mean before it
+    /// As total, each call taken as at most four times the mean before it; the first as at most four times the second.
+    std::atomic<std::uint64_t> calm;
     std::atomic<std::uint64_t> max;
     std::atomic<double> bytes, flops; // of all calls; NaN once a call did not say
 
@@ -88,6 +89,9 @@ struct alignas(64) TileCell {
         const bool wild = n != 0 && (ticks >= tile_min_unknown || ticks * n > 4 * (before + n));
         calm.store(before + (PLUMB_UNLIKELY(wild) ? tamed(ticks, before / n) : ticks), std::memory_order_release);
         if (PLUMB_UNLIKELY(ticks < min.load(std::memory_order_relaxed))) {
+            if (n == 1) { // the first may be the one that was put aside
+                calm.store(tamed(before, ticks) + ticks, std::memory_order_release);
+            }
             min.store(static_cast<std::uint32_t>(ticks), std::memory_order_release);
         }
         if (PLUMB_UNLIKELY(ticks > max.load(std::memory_order_relaxed))) {

@@ -175,6 +175,11 @@ double TileReportBuilder::excess_ns(const TilePlace& place, double median) const
     return *place.cost.value > 0 ? typical - typical / *place.cost.value * median : 0;
 }
 
+/// Of a call, but the longest. REQUIRES: two calls.
+double others_ns(const TileFigures& of) {
+    return (*of.total_ns.value - *of.max_ns.value) / static_cast<double>(of.calls - 1);
+}
+
 void TileReportBuilder::judge(const TileMapReport& map) {
     if (!map.median.value || !(*map.median.value > 0) || map.places.size() < least_tiles) {
         return;
@@ -190,7 +195,9 @@ void TileReportBuilder::judge(const TileMapReport& map) {
     for (const TilePlace& place : map.places) {
         const double cost = *place.cost.value;
         const double z = (cost - median) / deviation;
-        if (place.figures.calls >= least_calls && z > stats::least_robust_z && cost > (1 + least_difference) * median &&
+        const double slow_from = (1 + least_difference) * median;
+        if (place.figures.calls >= least_calls && z > stats::least_robust_z && cost > slow_from &&
+            cost * others_ns(place.figures) > slow_from * *place.figures.typical_ns.value &&
             excess_ns(place, median) > least_excess * input_.own_cost_ns.value.value_or(0)) {
             slow.push_back({map.name, map.level, place.row, place.col, place.figures.typical_ns, cost / median, z});
         }
@@ -214,11 +221,16 @@ void TileReportBuilder::add_notes() {
             "about a second before, are lost.");
     } else if (input_.tiles.empty()) {
         out_.notes.emplace_back("No tile was recorded since the start or the last reset.");
+    } else if (out_.maps.empty() && out_.overflow.empty()) {
+        out_.notes.push_back(std::string("No ") + tile_word(*options_.level) +
+                             " tile was recorded; there are tiles of other levels.");
     }
     for (const TileOverflow& overflow : out_.overflow) {
         out_.notes.push_back(std::to_string(overflow.figures.calls) + " calls of " + tile_word(overflow.level) +
-                             " tiles are not in the maps: a thread had more tiles than tiles= lets it keep apart, or "
-                             "a row or column was beyond 8388607.");
+                             " tiles are not in the maps: a thread had more tiles than tiles= lets it keep apart, "
+                             "all threads together more than the " +
+                             std::to_string(recording::most_tiles) + " of a recording, or a row or column was beyond " +
+                             std::to_string(tile_place_mask) + ".");
     }
     out_.notes.insert(out_.notes.end(), input_.notes.begin(), input_.notes.end());
 }

@@ -20,8 +20,8 @@ namespace plumb {
 struct TileFigures {
     std::uint64_t calls = 0;
     Figure total_ns, mean_ns, min_ns, max_ns; // mean, min and max of a call
-    /// Mean of a call, each call taken as at most four times the mean before it: one that the system put aside for a while
-    /// counts as little as that.
+    /// Mean of a call, each taken as at most four times the mean before it, the first as four times the second: one that the
+    /// system put aside for a while counts as little as that.
     Figure typical_ns;
     Figure bytes, flops; // of all calls, as the program gave them
     Figure bytes_per_s, flops_per_s;
@@ -48,8 +48,8 @@ struct TileMapReport {
     std::vector<TilePlace> places; // by row, then column; only those that were called
 };
 
-/// A tile that is slower than its map's median by more than a quarter and five robust standard deviations (1.4826 times the
-/// median distance from the median), and by more than four times what a tile itself costs.
+/// A tile that is slower than its map's median by more than a quarter, also without its longest call, and five robust standard
+/// deviations (1.4826 times the median distance from the median), and by more than four times what a tile itself costs.
 struct SlowTile {
     std::string name; // of its map
     TileLevel level = TileLevel::macro;

@@ -95,6 +95,21 @@ TEST(Tiles, a_call_that_was_put_aside_makes_no_tile_slow) {
     EXPECT_TRUE(build_tiles(input_of(tiles), {}).slow.empty());
 }
 
+TEST(Tiles, what_one_call_alone_made_slow_is_not_slow) {
+    auto tiles = grid(TileLevel::midi, 1000, 1);
+    for (TileTotals& each : tiles) { // six calls
+        each.count = 6;
+        each.total = each.calm = 6 * each.min;
+    }
+    tiles[9].max = 10'000'000;
+    tiles[9].total = tiles[9].max + 5 * tiles[9].min;
+    tiles[9].calm = 4 * tiles[9].min + 5 * tiles[9].min;
+    EXPECT_TRUE(build_tiles(input_of(tiles), {}).slow.empty());
+    tiles[9].total += tiles[9].min * 5; // the others take twice as long too
+    tiles[9].calm += tiles[9].min * 5;
+    EXPECT_EQ(build_tiles(input_of(tiles), {}).slow.size(), 1u);
+}
+
 TEST(Tiles, a_single_call_or_a_handful_of_tiles_is_no_ground_to_call_one_slow) {
     auto tiles = grid(TileLevel::midi, 1000, 1);
     tiles[9] = tile(TileLevel::midi, 1, 1, 5000, 1);
@@ -204,6 +219,14 @@ TEST(Tiles, only_the_level_asked_for_is_shown) {
     const TileReport report = build_tiles(input_of(tiles), options);
     ASSERT_EQ(report.maps.size(), 1u);
     EXPECT_EQ(report.maps[0].level, TileLevel::micro);
+    EXPECT_TRUE(report.notes.empty());
+}
+
+TEST(Tiles, a_level_without_tiles_is_said_to_have_none) {
+    TileOptions options;
+    options.level = TileLevel::micro;
+    const TileReport report = build_tiles(input_of(grid(TileLevel::macro, 1000, 1)), options);
+    EXPECT_EQ(report.notes, std::vector<std::string>{"No micro tile was recorded; there are tiles of other levels."});
 }
 
 TEST(Tiles, M3_tiles_not_kept_apart_are_counted_and_said) {
@@ -216,6 +239,7 @@ TEST(Tiles, M3_tiles_not_kept_apart_are_counted_and_said) {
     ASSERT_EQ(report.maps.size(), 1u);
     ASSERT_EQ(report.notes.size(), 1u);
     EXPECT_EQ(report.notes[0].find("7 calls of midi tiles are not in the maps"), 0u) << report.notes[0];
+    EXPECT_NE(report.notes[0].find("all threads together more than the 65536 of a recording"), std::string::npos);
 }
 
 TEST(Tiles, a_run_without_tiles_says_how_to_keep_them) {

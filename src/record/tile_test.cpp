@@ -204,6 +204,16 @@ TEST(Tile, a_call_that_was_put_aside_hardly_moves_the_typical_time) {
     EXPECT_EQ(cell.max, 1'000'000u);
 }
 
+TEST(Tile, a_first_call_that_was_put_aside_is_taken_as_four_times_the_second) {
+    TestRecorder recorder(with_tiles(64));
+    for (int i = 0; i < 1000; ++i) {
+        tile_of(recorder, TileLevel::macro, 0, 0, i == 0 ? 1'000'000 : 100);
+    }
+    const detail::TileCell::Copy cell = cells_of(recorder).at(attention_key(TileLevel::macro, 0, 0));
+    EXPECT_EQ(cell.total, 999u * 100 + 1'000'000);
+    EXPECT_EQ(cell.calm, 999u * 100 + 404);
+}
+
 TEST(Tile, neither_calls_of_no_time_nor_very_long_ones_lead_the_typical_time_astray) {
     TestRecorder recorder(with_tiles(64));
     for (int i = 0; i < 2000; ++i) {

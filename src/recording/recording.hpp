@@ -208,7 +208,7 @@ struct TensorCheck {
 struct TileTotals {
     TileKey key = 0;
     std::uint64_t count = 0, total = 0;
-    std::uint64_t calm = 0; // as total, each call taken as at most four times the mean before it
+    std::uint64_t calm = 0; // as total, but see TileCell::calm
     std::uint64_t min = 0;  // tile_min_unknown: at least so much
     std::uint64_t max = 0;
     double bytes = 0, flops = 0; // of all calls; NaN: not every call said

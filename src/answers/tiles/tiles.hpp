@@ -35,7 +35,8 @@ void describe_figures(V& v, const TileFigures& f) {
     v("mean_ns", f.mean_ns, "of a call");
     v("min_ns", f.min_ns, "of a call");
     v("max_ns", f.max_ns, "of a call");
-    v("typical_ns", f.typical_ns, "mean of a call, each taken as at most four times the mean before it");
+    v("typical_ns", f.typical_ns,
+      "mean of a call, each taken as at most four times the mean before it, the first as four times the second");
     v("bytes", f.bytes, "of all calls, as the program gave them");
     v("flops", f.flops, "of all calls, as the program gave them");
     v("bytes_per_s", f.bytes_per_s, "over the total time");
