@@ -71,6 +71,10 @@ bool kernel_trusts_tsc();
 /// Error unavailable when neither is a writable folder.
 Result<std::string> runtime_dir();
 
+/// Whether the file size limit of this process allows a file of that size. The system does not only refuse more: it ends the
+/// process (SIGXFSZ), so whoever lets a file grow asks first.
+bool file_may_grow_to(std::uint64_t bytes) noexcept;
+
 /// Keeps the executable or shared library that holds our code mapped for good: our drain thread and thread-local
 /// destructors may still run when a plugin that contains us is dlclosed. Idempotent.
 Status pin_own_module();

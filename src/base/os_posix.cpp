@@ -2,6 +2,7 @@
 // What Linux and the other systems of POSIX do in the same words; beside os_linux.cpp or os_other.cpp.
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,6 +21,11 @@ std::int64_t thread_cpu_ns() {
     timespec time{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+bool file_may_grow_to(std::uint64_t bytes) noexcept {
+    rlimit limit{};
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes <= limit.rlim_cur;
 }
 
 std::thread start_quiet_thread(std::function<void()> body) {

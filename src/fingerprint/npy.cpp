@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/os.hpp"
+
 namespace plumb::fingerprint {
 namespace {
 
@@ -52,7 +54,7 @@ struct CloseFile {
 
 Error failure(const std::string& path, int code) {
     const std::string why = std::strerror(code);
-    if (code == ENOSPC || code == EDQUOT) {
+    if (code == ENOSPC || code == EDQUOT || code == EFBIG) {
         return {ErrorCode::no_space, "cannot write " + path + ": no space is left; make room, or check fewer tensors"};
     }
     if (code == EACCES || code == EPERM || code == EROFS) {
@@ -77,11 +79,15 @@ void append(const Tensor& tensor, std::ptrdiff_t at, std::vector<char>& out) {
 } // namespace
 
 Status write_npy(const std::string& path, const Tensor& tensor) {
+    const std::string header = header_of(tensor);
+    const std::size_t element = tensor.dtype == DType::bf16 ? size_of(DType::f32) : size_of(tensor.dtype);
+    if (!base::file_may_grow_to(header.size() + tensor.count() * element)) {
+        return failure(path, EFBIG);
+    }
     const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path.c_str(), "wb"));
     if (!file) {
         return failure(path, errno);
     }
-    const std::string header = header_of(tensor);
     bool good = std::fwrite(header.data(), 1, header.size(), file.get()) == header.size();
     std::size_t place[max_rank] = {};
     const std::size_t rows = tensor.count() == 0 ? 0 : tensor.count() / tensor.shape[tensor.rank - 1];

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -72,6 +73,18 @@ TEST(Npy, bf16_becomes_f32_exactly) {
     EXPECT_EQ(read[0], 1.0F);
     EXPECT_EQ(read[1], -2.5F);
     EXPECT_EQ(read[2], std::numeric_limits<float>::infinity());
+}
+
+TEST(Npy, a_size_limit_of_the_process_is_no_end_of_it) {
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const float values[1024] = {};
+    const rlimit limit{128 + sizeof values - 1, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    const Status refused = write_npy(scratch("limited"), tensor(values, DType::f32, {1024}));
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    std::remove(scratch("limited").c_str());
+    EXPECT_EQ(refused.error().code, ErrorCode::no_space);
 }
 
 TEST(Npy, each_type_has_its_word) {

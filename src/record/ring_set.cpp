@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,12 +49,9 @@ void copy_text(char* to, std::size_t size, const std::string& text) {
 
 /// In full. 0, or an errno.
 int allocate(int file, off_t from, std::size_t bytes) noexcept {
-    // Beyond its limit the system does not only refuse: it ends the process (SIGXFSZ).
-    rlimit limit{};
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < static_cast<rlim_t>(from) + bytes) {
-        return EFBIG;
-    }
-    return posix_fallocate(file, from, static_cast<off_t>(bytes));
+    return base::file_may_grow_to(static_cast<std::uint64_t>(from) + bytes)
+               ? posix_fallocate(file, from, static_cast<off_t>(bytes))
+               : EFBIG;
 }
 
 } // namespace

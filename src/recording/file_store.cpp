@@ -21,6 +21,10 @@ constexpr int lock_tries_if_alive = 5;
 constexpr useconds_t lock_pause_us = 2000;
 
 std::int64_t plain_write(int file, const void* data, std::size_t size, std::uint64_t offset) {
+    if (!base::file_may_grow_to(offset + size)) {
+        errno = EFBIG;
+        return -1;
+    }
     return pwrite(file, data, size, static_cast<off_t>(offset));
 }
 

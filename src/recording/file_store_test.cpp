@@ -321,6 +321,29 @@ TEST(FileStore, a_size_limit_of_the_process_is_a_full_disk) {
     EXPECT_GT(content_of(folder.file("run.plumb")).count(), 0u);
 }
 
+TEST(FileStore, a_size_limit_never_ends_the_process) {
+    const TemporaryFolder folder;
+    Child child([&](auto tell) {
+        const auto limit_to = [](rlim_t bytes) {
+            const rlimit limit{bytes, RLIM_INFINITY};
+            setrlimit(RLIMIT_FSIZE, &limit);
+        };
+        limit_to(10);
+        tell(Writer::create({folder.file("none.plumb")}, own_metadata()).error().code == ErrorCode::no_space ? 'y'
+                                                                                                             : 'n');
+        limit_to(8192);
+        auto writer = Writer::create({folder.file("run.plumb")}, own_metadata());
+        tell(append_all(**writer, 1, decode_stream(100), 500).error().code == ErrorCode::no_space ? 'y' : 'n');
+        limit_to((*writer)->size());
+        tell((*writer)->close().error().code == ErrorCode::no_space ? 'y' : 'n');
+    });
+    EXPECT_EQ(child.wait_for_word(), 'y');
+    EXPECT_EQ(child.wait_for_word(), 'y');
+    EXPECT_EQ(child.wait_for_word(), 'y');
+    EXPECT_FALSE(exists(folder.file("none.plumb.new-" + std::to_string(child.pid()))));
+    EXPECT_GT(content_of(folder.file("run.plumb")).count(), 0u);
+}
+
 /// A file system of its own in a folder, gone again whatever the test does.
 struct SmallFileSystem {
     std::string folder;
