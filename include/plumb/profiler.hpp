@@ -144,6 +144,7 @@ class PLUMB_API Profiler : public Recorder {
     Result<std::uint64_t> register_kernel(const void* code, std::size_t size, const KernelSource& kernel);
 
     /// Says something about the run, shown at the head of reports: ("model", "qwen2.5-0.5b bf16"). Last value wins.
+    /// Key and value are cut beyond 1 MB; so are notes and the names of queues.
     void describe(const std::string& key, const std::string& value);
     /// A remark of the user's own ("zero-copy weights"), shown at the foot of reports as a note by the user: nothing that
     /// was measured. At most 4,096; later ones are dropped.

@@ -153,6 +153,19 @@ bool decode(std::string_view content, RankGroup& to) {
 
 } // namespace
 
+std::string bounded(std::string text) {
+    if (text.size() > most_text) {
+        const std::string mark = " ... (cut: it has " + std::to_string(text.size()) + " bytes)";
+        std::size_t end = most_text - mark.size();
+        while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) { // within a character
+            --end;
+        }
+        text.resize(end);
+        text += mark;
+    }
+    return text;
+}
+
 void encode(const Metadata& from, Bytes& to) {
     FieldWriter fields(to);
     fields.number(1, from.recording_id[0]);

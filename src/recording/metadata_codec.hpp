@@ -22,6 +22,11 @@ struct Removal {
 
 using Description = std::pair<std::string, std::string>;
 
+/// Of one text of an entry, in bytes: key and value of a description fit into one chunk.
+inline constexpr std::size_t most_text = 1'000'000;
+/// A longer text is cut, and says so at its end.
+[[nodiscard]] std::string bounded(std::string text);
+
 void encode(const Metadata& from, Bytes& to);
 void encode(const TrackInfo& from, Bytes& to);
 void encode(const NameInfo& from, Bytes& to);

@@ -5,6 +5,7 @@
 
 #include "recording/files_testing.hpp"
 #include "recording/format.hpp"
+#include "recording/metadata_codec.hpp"
 #include "recording/record_codec.hpp"
 #include "recording/redact.hpp"
 
@@ -264,6 +265,29 @@ TEST(RoundTrip, threads_of_one_name_are_told_apart) {
         names.push_back(track.name);
     }
     EXPECT_EQ(names, (std::vector<std::string>{"engine (1)", "engine (2)", "sampler", "sampler"}));
+}
+
+TEST(RoundTrip, texts_beyond_a_chunk_are_cut_and_say_so) {
+    std::string text = "x";
+    while (text.size() < 3'000'000) {
+        text += "é";
+    }
+    Metadata metadata = full_metadata();
+    metadata.identity = {{"command", text}};
+    auto writer = Writer::create({}, metadata);
+    ASSERT_TRUE(writer.ok()) << writer.error().message;
+    ASSERT_TRUE((*writer)->describe(text, text).ok());
+    ASSERT_TRUE((*writer)->describe(text, text).ok());
+    ASSERT_TRUE((*writer)->add_track({9, TrackKind::device_queue, 0, 0, text, "cuda_event"}).ok());
+    const auto reader = Reader::from_bytes((*writer)->snapshot());
+    ASSERT_TRUE(reader.ok());
+    ASSERT_EQ(reader->descriptions().size(), 1u);
+    for (const std::string& kept : {reader->metadata().identity[0].second, reader->descriptions()[0].first,
+                                    reader->descriptions()[0].second, reader->tracks()[0].name}) {
+        EXPECT_LE(kept.size(), most_text);
+        EXPECT_GT(kept.size(), most_text - 100);
+        EXPECT_TRUE(kept.ends_with("é ... (cut: it has 3000001 bytes)")) << kept.substr(kept.size() - 100);
+    }
 }
 
 TEST(RoundTrip, a_batch_larger_than_a_chunk_is_cut_into_several) {

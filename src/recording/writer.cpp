@@ -105,7 +105,11 @@ struct Writer::State {
 
     State(WriterOptions given, const Metadata& facts)
         : options(std::move(given)), metadata(facts), encoder(options.compress), check_encoder(options.compress),
-          retention(options.max_bytes, options.keep_ns) {}
+          retention(options.max_bytes, options.keep_ns) {
+        for (auto& [key, value] : metadata.identity) { // its command line may have any length
+            value = bounded(std::move(value));
+        }
+    }
 
     [[nodiscard]] std::int64_t now() const { return options.now_ns ? options.now_ns() : monotonic_ns(); }
     [[nodiscard]] ChunkHeader header(ChunkType type, std::uint32_t count) const {
@@ -557,7 +561,9 @@ Result<std::unique_ptr<Writer>> Writer::create(WriterOptions options, const Meta
 
 Status Writer::append(const RecordBatch& batch) { return state_->tell(state_->append(batch), batch); }
 
-Status Writer::add_track(const TrackInfo& track) {
+Status Writer::add_track(const TrackInfo& given) {
+    TrackInfo track = given;
+    track.name = bounded(std::move(track.name));
     return state_->tell(state_->add_kept(ChunkType::tracks, track, state_->tracks), track);
 }
 Status Writer::add_name(const NameInfo& name) {
@@ -605,9 +611,10 @@ Status Writer::add_tiles(std::uint64_t generation, const TileTotals* tiles, std:
 }
 
 Status Writer::describe(std::string_view key, std::string_view value) {
-    const Description description{std::string(key), std::string(value)};
+    const Description description{bounded(std::string(key)), bounded(std::string(value))};
     auto& known = state_->descriptions;
-    const auto same = std::find_if(known.begin(), known.end(), [&](const auto& d) { return d.first == key; });
+    const auto same =
+        std::find_if(known.begin(), known.end(), [&](const auto& d) { return d.first == description.first; });
     const bool fresh = same == known.end();
     Status added = fresh ? state_->add_kept(ChunkType::descriptions, description, known)
                          : state_->add(ChunkType::descriptions, description);
@@ -616,7 +623,7 @@ Status Writer::describe(std::string_view key, std::string_view value) {
         same->second = description.second;
     }
     if (added && state_->options.observer != nullptr) {
-        state_->options.observer->described(key, value);
+        state_->options.observer->described(description.first, description.second);
     }
     return added;
 }

@@ -44,7 +44,7 @@ class Writer {
     /// with the same batch, later. An empty batch is no error.
     Status append(const RecordBatch& batch);
     /// One small write each. After an error (no_space) the entry is not in the recording: call again, later.
-    Status add_track(const TrackInfo& track);
+    Status add_track(const TrackInfo& given);
     /// Its thread ended, and all its records are here: nothing more is kept in memory for those to come.
     void end_track(std::uint32_t track);
     Status add_name(const NameInfo& name);
@@ -65,6 +65,7 @@ class Writer {
     /// tiles at all it says that nothing came since the reset. One system call; after an error (no_space) nothing of it is in
     /// the recording.
     Status add_tiles(std::uint64_t generation, const TileTotals* tiles, std::size_t count);
+    /// The last value of a key counts. Texts beyond `most_text` bytes are cut, here and in tracks and metadata.
     Status describe(std::string_view key, std::string_view value);
     /// Ends the recording in good order: readers then know that nothing is missing. Later calls are errors.
     Status close();

@@ -169,7 +169,9 @@ Status Run::close(const std::vector<drain::DeviceFeed*>& feeds) {
         rings_->remove_file();
     } else if (!rings_->file_path().empty()) {
         diagnose_("some records did not reach " + path_ + "; they are kept in " + rings_->file_path() +
-                  ": make room, then run plumb recover " + path_);
+                  (status.error().code == ErrorCode::no_space ? ": make room, then run plumb recover "
+                                                              : ": run plumb recover ") +
+                  path_);
     }
     return status;
 }
