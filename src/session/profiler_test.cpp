@@ -236,6 +236,28 @@ TEST_F(ProfilerTest, an_answer_that_cannot_be_given_says_what_to_do) {
     EXPECT_EQ(prof.ask("wall", {{"phases", "decode"}}).error().code, ErrorCode::invalid_argument);
 }
 
+TEST_F(ProfilerTest, a_snapshot_lets_other_calls_through_while_it_reads) {
+    constexpr std::uint64_t scopes = 2'000'000; // a tenth of a second to read
+    Profiler prof(machine_config("ring=64MiB"));
+    for (std::uint64_t i = 0; i < scopes; ++i) {
+        PLUMB_BRICK(prof, host, norm);
+    }
+    ASSERT_TRUE(prof.flush().ok());
+    std::atomic<bool> ended{false};
+    std::thread reading([&] {
+        EXPECT_EQ(prof.snapshot()->scopes, scopes);
+        ended = true;
+    });
+    int toggles = 0;
+    for (; !ended; ++toggles) {
+        prof.disable();
+        (void)prof.enable();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    reading.join();
+    EXPECT_GT(toggles, 5);
+}
+
 TEST_F(ProfilerTest, snapshots_may_be_taken_while_threads_record) {
     Profiler prof(machine_config("out=none,ring=4096"));
     std::atomic<bool> stop{false};

@@ -207,31 +207,10 @@ Result<asking::LiveRecording> Run::live() {
     };
     if (drain_ == nullptr) {
         copy(*writer_);
-    } else if (Status status = drain_->flush(std::chrono::seconds(5)); !status.ok()) {
-        return status.error();
     } else if (path_.empty()) {
         drain_->between_rounds(copy);
     }
     return live;
-}
-
-// Asked first: where there is no analysis, the run is not made to flush.
-Result<Report> Run::report(const ReportOptions& options) {
-    const Result<asking::AnalysisPointer> analysis = asking::analysis();
-    if (!analysis.ok()) {
-        return analysis.error();
-    }
-    const Result<asking::LiveRecording> recorded = live();
-    return recorded.ok() ? (*analysis)->report_of_live(*recorded, options) : recorded.error();
-}
-
-Result<Answer> Run::ask(std::string_view name, const OptionValues& options) {
-    const Result<asking::AnalysisPointer> analysis = asking::analysis();
-    if (!analysis.ok()) {
-        return analysis.error();
-    }
-    const Result<asking::LiveRecording> recorded = live();
-    return recorded.ok() ? (*analysis)->ask_of_live(*recorded, name, options) : Result<Answer>(recorded.error());
 }
 
 void Run::before_fork() noexcept {

@@ -53,9 +53,8 @@ class Run {
     Queue add_queue(QueueTimer& timer, const std::string& name);
     void reset();
 
-    /// All that was recorded before the call. Error not_found: it was never open; unavailable: see asking::analysis().
-    Result<Report> report(const ReportOptions& options);
-    Result<Answer> ask(std::string_view name, const OptionValues& options);
+    /// All that is in the recording, for the analysis to read; flush the drain before. Error not_found: it was never open.
+    Result<asking::LiveRecording> live();
     [[nodiscard]] static Error never_open();
 
     void before_fork() noexcept;
@@ -67,7 +66,6 @@ class Run {
     [[nodiscard]] bool abandon() noexcept;
 
   private:
-    Result<asking::LiveRecording> live();
     std::string open_rings();
     Status open_writer(const std::string& ring_reason);
     Status start_drain(const Start& start, const clock::ClockReading& opened);

@@ -112,16 +112,39 @@ Status Session::flush(std::chrono::milliseconds timeout) {
     return drain->flush(timeout); // nobody else waits for our timeout
 }
 
+Result<asking::LiveRecording> Session::live() {
+    std::shared_ptr<drain::Drain> drain;
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        publish_graphs();
+        drain = open_run() != nullptr ? run_->drain() : nullptr;
+    }
+    if (drain != nullptr) {
+        if (Status status = drain->flush(std::chrono::seconds(5)); !status.ok()) {
+            return status.error();
+        }
+    }
+    const std::lock_guard<std::mutex> lock(mutex_); // it may have been closed meanwhile: all the better
+    return run_ != nullptr ? run_->live() : Result<asking::LiveRecording>(session::Run::never_open());
+}
+
+// The analysis is asked for first: where there is none, nothing is made to flush.
 Result<Report> Session::snapshot(const ReportOptions& options) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    publish_graphs();
-    return run_ != nullptr ? run_->report(options) : Result<Report>(session::Run::never_open());
+    const Result<asking::AnalysisPointer> analysis = asking::analysis();
+    if (!analysis.ok()) {
+        return analysis.error();
+    }
+    const Result<asking::LiveRecording> recorded = live();
+    return recorded.ok() ? (*analysis)->report_of_live(*recorded, options) : recorded.error();
 }
 
 Result<Answer> Session::ask(std::string_view name, const OptionValues& options) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    publish_graphs();
-    return run_ != nullptr ? run_->ask(name, options) : Result<Answer>(session::Run::never_open());
+    const Result<asking::AnalysisPointer> analysis = asking::analysis();
+    if (!analysis.ok()) {
+        return analysis.error();
+    }
+    const Result<asking::LiveRecording> recorded = live();
+    return recorded.ok() ? (*analysis)->ask_of_live(*recorded, name, options) : Result<Answer>(recorded.error());
 }
 
 void Session::reset() {

@@ -74,6 +74,8 @@ class Session final : public record::ForkListener, public cudagraph::GraphHost {
         }
     }
     void publish_graphs() const noexcept;
+    /// What was recorded before the call. The analysis reads it without our lock: that takes seconds.
+    Result<asking::LiveRecording> live();
     void leave_mark(Mark mark) noexcept;
     void diagnose(const std::string& sentence) const;
 
