@@ -303,7 +303,8 @@ Status Drain::say_where_rings_lie() {
         options_.diagnose("some threads record into ordinary memory (" + reason +
                           "): if this process is killed, their last records are lost; make room there");
     }
-    return writer_.describe("not crash-safe", "some threads recorded into ordinary memory: " + reason);
+    return writer_.describe("not crash-safe", "some threads recorded into ordinary memory" +
+                                                  (options_.redact ? std::string() : ": " + reason));
 }
 
 Status Drain::write_records(Watched& watched, std::uint64_t tail, std::uint64_t head) {

@@ -35,6 +35,7 @@ struct DrainOptions {
     std::uint64_t device_every = 1;                   // device scopes are timed in one step out of so many
     std::function<void(const std::string&)> diagnose; // one sentence for the user
     base::CounterReader* hardware = nullptr;          // null: processor counters were not asked for
+    bool redact = false;                              // no folder may be in the recording
 };
 
 class Drain : public std::enable_shared_from_this<Drain> {

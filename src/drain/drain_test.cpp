@@ -336,6 +336,17 @@ TEST_F(DrainTest, what_was_read_at_the_opening_and_at_the_start_make_a_line_befo
     EXPECT_EQ(pairs[1].ticks, 1000u);
 }
 
+void record_on_threads_without_room(TestRecorder& small) {
+    rlimit before{};
+    getrlimit(RLIMIT_FSIZE, &before);
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit tight{20000, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &tight);
+    std::thread([&] { small.record(norm, 2); }).join();
+    std::thread([&] { small.record(norm, 3); }).join();
+    setrlimit(RLIMIT_FSIZE, &before);
+}
+
 TEST_F(DrainTest, rings_that_no_longer_fit_their_folder_are_said_once_and_noted) {
     // A file system of one page for the file and one ring: the second thread's ring has to lie in memory.
     TestRecorder small(TestOptions{false, 4096, folder_, {}});
@@ -349,20 +360,28 @@ TEST_F(DrainTest, rings_that_no_longer_fit_their_folder_are_said_once_and_noted)
     };
     Drain drain(small.rings(), *writer_, std::move(options));
     ASSERT_TRUE(drain.start().ok());
-    rlimit before{};
-    getrlimit(RLIMIT_FSIZE, &before);
-    signal(SIGXFSZ, SIG_IGN);
-    const rlimit tight{20000, before.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &tight);
-    std::thread([&] { small.record(norm, 2); }).join();
-    std::thread([&] { small.record(norm, 3); }).join();
-    setrlimit(RLIMIT_FSIZE, &before);
+    record_on_threads_without_room(small);
     ASSERT_TRUE(drain.stop().ok());
     ASSERT_EQ(sentences.size(), 1u);
     EXPECT_NE(sentences[0].find(folder_), std::string::npos) << sentences[0];
     ASSERT_EQ(reader().descriptions().size(), 1u);
     EXPECT_EQ(reader().descriptions()[0].first, "not crash-safe");
     EXPECT_EQ(labels().size(), 3u) << "they record all the same";
+    small.rings().remove_file();
+}
+
+TEST_F(DrainTest, key_redact_leaves_the_folder_of_rings_that_no_longer_fit_out) {
+    TestRecorder small(TestOptions{false, 4096, folder_, {}});
+    small.record(norm, 1);
+    DrainOptions options;
+    options.clock = clock::host_clock(&small.clock);
+    options.redact = true;
+    Drain drain(small.rings(), *writer_, std::move(options));
+    ASSERT_TRUE(drain.start().ok());
+    record_on_threads_without_room(small);
+    ASSERT_TRUE(drain.stop().ok());
+    ASSERT_EQ(reader().descriptions().size(), 1u);
+    EXPECT_EQ(reader().descriptions()[0].second, "some threads recorded into ordinary memory");
     small.rings().remove_file();
 }
 

@@ -108,6 +108,7 @@ Status Run::start_drain(const Start& start, const clock::ClockReading& opened) {
     options.opened = opened;
     options.device_every = config_.device_every;
     options.diagnose = diagnose_;
+    options.redact = config_.redact;
     if (config_.counters) {
         counters_ = config_.counter_reader == nullptr ? base::open_processor_counters() : nullptr;
         options.hardware = config_.counter_reader == nullptr ? counters_.get() : config_.counter_reader;
