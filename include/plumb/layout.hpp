@@ -141,8 +141,9 @@ enum class Drop : std::uint8_t {
     device_failed = 6,     // the queue's timer refused begin or end
     negative_span = 7,     // record_span with end before begin
     unrecorded_node = 8,   // dependency of what was not recorded
+    layer_beyond = 9,      // of an index that no record can hold
 };
-inline constexpr std::size_t drop_reasons = 9;
+inline constexpr std::size_t drop_reasons = 10;
 
 inline constexpr std::size_t drop_slots = 8; // of RingHeader::drops, and of RingHeader::later_drops
 

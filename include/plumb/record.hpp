@@ -497,13 +497,13 @@ void Recorder::push_step(Queue queue, Phase phase, Tags... tags) noexcept {
     }
 }
 
-/// One transformer layer inside a step.
+/// One transformer layer inside a step, from 0 to 65,534. Another index opens no layer, and is counted.
 class PLUMB_API Layer {
   public:
     Layer() noexcept = default;
     template <class Integer>
     Layer(Recorder& recorder, std::uint32_t mode, Integer index) noexcept {
-        begin(recorder, mode, static_cast<std::uint32_t>(index));
+        begin(recorder, mode, static_cast<std::uint64_t>(index));
     }
     Layer(const Layer&) = delete;
     Layer& operator=(const Layer&) = delete;
@@ -515,7 +515,7 @@ class PLUMB_API Layer {
     void end() noexcept;
 
   private:
-    void begin(Recorder& recorder, std::uint32_t mode, std::uint32_t index) noexcept;
+    void begin(Recorder& recorder, std::uint32_t mode, std::uint64_t index) noexcept;
 
     detail::ThreadRecorder* thread_ = nullptr;
     std::uint64_t begin_ = 0;

@@ -23,6 +23,7 @@ inline namespace v1 {
 class Recorder;
 
 inline constexpr unsigned max_depth = 64;
+inline constexpr std::uint32_t max_layers = 65535;  // their indices count from 0
 inline constexpr std::uint16_t no_name_id = 0xffff; // of no name
 
 namespace detail {

@@ -13,7 +13,6 @@ using plumb::Name;
 
 namespace {
 
-constexpr std::uint32_t most_layers = 0xffff;
 constexpr std::uint32_t track_of_off = ~std::uint32_t{0}; // of a token that was begun while recording was off
 
 constexpr double known(double value) noexcept { return value != 0 ? value : PLUMB_NAN; }
@@ -48,7 +47,7 @@ plumb_code plumb_push_layer(plumb_profiler* profiler, uint32_t index) {
     if (profiler == nullptr) {
         return no_profiler();
     }
-    if (index >= most_layers) {
+    if (index >= plumb::max_layers) {
         return fail(ErrorCode::invalid_argument, "the index of a layer is beyond 65,534: count layers from 0");
     }
     profiler->profiler.push_layer(index);
@@ -243,7 +242,7 @@ plumb_code plumb_push_context(plumb_profiler* profiler, const plumb_context* con
     if (!fits(context, "plumb_context")) {
         return plumb_invalid_argument;
     }
-    if (context->layer_plus_one > most_layers) {
+    if (context->layer_plus_one > plumb::max_layers) {
         return fail(ErrorCode::invalid_argument, "this plumb_context has a layer beyond 65,534: give what "
                                                  "plumb_get_context() filled");
     }

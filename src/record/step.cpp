@@ -125,17 +125,23 @@ void detail::put_step_kernels(Recorder& recorder, std::uint64_t kernels_ns, std:
     pen->push(stretch_ns, pack(RecordKind::step_value, static_cast<std::uint16_t>(StepValue::kernel_stretch)));
 }
 
-void Layer::begin(Recorder& recorder, std::uint32_t mode, std::uint32_t index) noexcept {
+void Layer::begin(Recorder& recorder, std::uint32_t mode, std::uint64_t index) noexcept {
+    if (index >= max_layers) { // its low half would be another layer
+        if (detail::ThreadRecorder* const pen = recorder.thread(); pen != nullptr) {
+            pen->drop(Drop::layer_beyond);
+        }
+        return;
+    }
     thread_ = enter(recorder);
     if (thread_ == nullptr) {
         return;
     }
     detail::ThreadRecorder& pen = *thread_;
     mode_ = mode;
-    layer_ = index;
+    layer_ = static_cast<std::uint32_t>(index);
     outer_plus_one_ = pen.layer_plus_one;
-    pen.layer_plus_one = index + 1;
-    record::nvtx_push_layer(recorder, index);
+    pen.layer_plus_one = layer_ + 1;
+    record::nvtx_push_layer(recorder, layer_);
     begin_ = recorder.layer_stamp();
     written_ = pen.reserve_structure(1);
     if (written_) {

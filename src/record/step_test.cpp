@@ -144,6 +144,22 @@ TEST(Step, too_deep_is_dropped_and_counted) {
     EXPECT_EQ(recorder.take().size(), 2 * max_depth);
 }
 
+TEST(Step, a_layer_whose_index_no_record_can_hold_is_none_and_counted) {
+    TestRecorder recorder;
+    { PLUMB_LAYER(recorder, 65534); }
+    { PLUMB_LAYER(recorder, 65535); }
+    { PLUMB_LAYER(recorder, 65536); }
+    { PLUMB_LAYER(recorder, -1); }
+    {
+        PLUMB_LAYER(recorder, 3);
+        PLUMB_LAYER(recorder, std::uint64_t{1} << 32);
+        EXPECT_EQ(recorder.context().layer_plus_one, 4u);
+    }
+    EXPECT_EQ(recorder.drops(Drop::layer_beyond), 4u);
+    EXPECT_EQ(recorder.thread()->depth, 0u);
+    EXPECT_EQ(recorder.take().size(), 4u);
+}
+
 // A ring that is full inside a step must not leave the step open for ever: all later records would belong to it.
 TEST(Step, in_a_full_ring_finds_room_for_its_end) {
     TestRecorder recorder(TestOptions{false, 4096, "", {}});

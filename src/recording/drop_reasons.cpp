@@ -25,6 +25,8 @@ const char* drop_reason_text(Drop reason) {
         return "span with end before begin";
     case Drop::unrecorded_node:
         return "dependency of what was not recorded";
+    case Drop::layer_beyond:
+        return "layer with an index beyond 65,534";
     }
     return "unknown reason";
 }
