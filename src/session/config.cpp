@@ -183,14 +183,17 @@ bool set_tiles(Config& config, std::string_view value) {
     return true;
 }
 
-/// Whether every % is of something that session::expand_words() puts in.
-bool known_placeholders(std::string_view path) {
+/// What stands behind each %, in order: session::expand_words() puts something in there. 0 behind one at the end.
+std::string placeholders(std::string_view path) {
+    std::string letters;
     for (std::size_t at = path.find('%'); at != std::string_view::npos; at = path.find('%', at + 2)) {
-        if (at + 1 == path.size() || std::string_view("phr%").find(path[at + 1]) == std::string_view::npos) {
-            return false;
-        }
+        letters += at + 1 < path.size() ? path[at + 1] : '\0';
     }
-    return true;
+    return letters;
+}
+
+bool known_placeholders(std::string_view path) {
+    return placeholders(path).find_first_not_of("phr%") == std::string::npos;
 }
 
 /// What it says exactly is for whoever listens or writes there.
@@ -490,7 +493,7 @@ Status Config::validate() const {
         return bad(
             "a dump keeps the tensors that are looked at whole: it needs tensors=all too, or a choice of bricks or layers");
     }
-    if (follow_fork && out.find("%p") == std::string::npos) {
+    if (follow_fork && placeholders(out).find('p') == std::string::npos) {
         return bad("fork=own needs %p in the name of the recording, so that every process has a file of its own");
     }
     return {};

@@ -255,6 +255,8 @@ TEST(Config, a_choice_of_tensors_that_does_not_fit_is_refused) {
 
 TEST(Config, a_forked_child_must_not_write_into_the_same_file) {
     EXPECT_NE(refusal("fork=own,out=run.plumb").find("%p"), std::string::npos);
+    EXPECT_NE(refusal("fork=own,out=run-%%p.plumb").find("%p"), std::string::npos) << "a percent sign, and a p";
+    EXPECT_TRUE(parsed("fork=own,out=run-%%%p.plumb").follow_fork);
 }
 
 TEST(Config, its_spec_gives_the_same_config_again) {
