@@ -91,7 +91,7 @@ Status Drain::flush(std::chrono::milliseconds timeout) {
 
 void Drain::describe(const std::string& key, const std::string& value) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    descriptions_.emplace_back(key, value);
+    descriptions_.set({key, value});
 }
 
 void Drain::add_kernel(const recording::KernelInfo& kernel) {
@@ -370,15 +370,22 @@ Status Drain::write_names() {
 }
 
 Status Drain::write_descriptions() {
-    std::vector<std::pair<std::string, std::string>> taken;
+    recording::Descriptions taken;
     {
         const std::lock_guard<std::mutex> lock(mutex_);
-        taken.swap(descriptions_);
+        std::swap(taken, descriptions_);
     }
-    for (std::size_t i = 0; i < taken.size(); ++i) {
-        if (Status status = writer_.describe(taken[i].first, taken[i].second); !status.ok()) {
+    for (auto next = taken.all().begin(); next != taken.all().end(); ++next) {
+        if (Status status = writer_.describe(next->first, next->second); !status.ok()) {
+            recording::Descriptions left;
             const std::lock_guard<std::mutex> lock(mutex_);
-            descriptions_.insert(descriptions_.begin(), taken.begin() + static_cast<std::ptrdiff_t>(i), taken.end());
+            for (; next != taken.all().end(); ++next) {
+                left.set(*next);
+            }
+            for (const recording::Description& newer : descriptions_.all()) {
+                left.set(newer);
+            }
+            descriptions_ = std::move(left);
             return status;
         }
     }

@@ -14,7 +14,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "base/processor_counters.hpp"
@@ -24,6 +23,7 @@
 #include "drain/tile_ledger.hpp"
 #include "plumb/result.hpp"
 #include "record/ring_set.hpp"
+#include "recording/descriptions.hpp"
 #include "recording/writer.hpp"
 
 namespace plumb::drain {
@@ -137,7 +137,7 @@ class Drain : public std::enable_shared_from_this<Drain> {
     std::uint64_t flush_asked_ = 0;
     std::uint64_t flush_done_ = 0;
     Status flush_status_;
-    std::vector<std::pair<std::string, std::string>> descriptions_;
+    recording::Descriptions descriptions_;       // to be written
     std::vector<recording::KernelInfo> kernels_; // to be written
     std::thread thread_;
     std::shared_ptr<Drain> abandoned_; // itself, in a forked child

@@ -288,6 +288,24 @@ TEST_F(DrainTest, descriptions_reach_the_recording_and_the_last_value_wins) {
     EXPECT_EQ(reader().descriptions()[0].second, "b");
 }
 
+TEST_F(DrainTest, a_key_that_is_described_again_and_again_takes_no_more_room) {
+    disk_.full = true;
+    Drain& drain = start();
+    const std::string value(1000, 'x');
+    for (int i = 0; i < 10'000; ++i) {
+        drain.describe("first", "before the disk was full");
+        drain.describe("loss", value + std::to_string(i));
+        if (i == 5'000) {
+            record::yield_until([&] { return disk_.refused.load() > 2; }); // what could not be written comes back
+        }
+    }
+    disk_.full = false;
+    ASSERT_TRUE(drain.flush(long_enough).ok());
+    ASSERT_EQ(reader().descriptions().size(), 2u);
+    EXPECT_EQ(reader().descriptions()[1].second, value + "9999");
+    EXPECT_LT(std::filesystem::file_size(path()), 200'000u);
+}
+
 TEST_F(DrainTest, clock_pairs_are_written_at_each_flush) {
     Drain& drain = start();
     ASSERT_TRUE(drain.flush(long_enough).ok());

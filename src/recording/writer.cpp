@@ -9,6 +9,7 @@
 
 #include "recording/check_codec.hpp"
 #include "recording/chunk_bounds.hpp"
+#include "recording/descriptions.hpp"
 #include "recording/format.hpp"
 #include "recording/graph_codec.hpp"
 #include "recording/graph_content_codec.hpp"
@@ -90,7 +91,7 @@ struct Writer::State {
     std::vector<NameInfo> names;
     std::vector<ClockPair> clock_pairs;
     std::vector<OffCpuSample> off_cpu;
-    std::vector<Description> descriptions;
+    Descriptions descriptions;
     std::vector<Counters> counters;
     std::vector<KernelInfo> kernels;
     std::uint64_t source_bytes = 0; // of these
@@ -463,7 +464,7 @@ Status Writer::State::shorten_to(double share) {
     append_entries(bytes, header(ChunkType::names, 0), names);
     append_entries(bytes, header(ChunkType::clock_pairs, 0), clock_pairs);
     append_entries(bytes, header(ChunkType::off_cpu, 0), off_cpu);
-    append_entries(bytes, header(ChunkType::descriptions, 0), descriptions);
+    append_entries(bytes, header(ChunkType::descriptions, 0), descriptions.all());
     std::vector<ContentEntry> nodes_of_graphs;
     for (const StoredGraph& entry : graphs) {
         if (entry.content != 0) {
@@ -612,18 +613,15 @@ Status Writer::add_tiles(std::uint64_t generation, const TileTotals* tiles, std:
 
 Status Writer::describe(std::string_view key, std::string_view value) {
     const Description description{bounded(std::string(key)), bounded(std::string(value))};
-    auto& known = state_->descriptions;
-    const auto same =
-        std::find_if(known.begin(), known.end(), [&](const auto& d) { return d.first == description.first; });
-    const bool fresh = same == known.end();
-    Status added = fresh ? state_->add_kept(ChunkType::descriptions, description, known)
-                         : state_->add(ChunkType::descriptions, description);
-    if (added && !fresh) {
-        state_->stale_bytes += state_->buffer.size();
-        same->second = description.second;
+    Status added = state_->add(ChunkType::descriptions, description);
+    if (!added) {
+        return added;
     }
-    if (added && state_->options.observer != nullptr) {
+    if (state_->options.observer != nullptr) {
         state_->options.observer->described(description.first, description.second);
+    }
+    if (state_->retention.bounded() && !state_->descriptions.set(description)) {
+        state_->stale_bytes += state_->buffer.size();
     }
     return added;
 }

@@ -85,7 +85,7 @@ Status Session::open_locked() {
     }
     run_ =
         std::make_unique<session::Run>(recorder_, config_, [this](const std::string& sentence) { diagnose(sentence); });
-    return run_->open({descriptions_, kernels_.all(), feeds()});
+    return run_->open({descriptions_.all(), kernels_.all(), feeds()});
 }
 
 Status Session::close() {
@@ -169,7 +169,7 @@ void Session::leave_mark(Mark mark) noexcept {
 void Session::describe(const std::string& key, const std::string& value) {
     const std::string told = config_.redact ? recording::redacted_description(value) : value;
     const std::lock_guard<std::mutex> lock(mutex_);
-    descriptions_.emplace_back(key, told);
+    descriptions_.set({key, told});
     if (session::Run* const run = open_run(); run != nullptr) {
         run->drain()->describe(key, told);
     }

@@ -11,13 +11,13 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cudagraph/graph_host.hpp"
 #include "cudagraph/probes.hpp"
 #include "plumb/profiler.hpp"
 #include "record/thread_registry.hpp"
+#include "recording/descriptions.hpp"
 #include "session/kernel_registry.hpp"
 #include "session/run.hpp"
 
@@ -88,7 +88,7 @@ class Session final : public record::ForkListener, public cudagraph::GraphHost {
     std::unique_ptr<session::Run> run_; // null until the first enable(); once closed it can still be read
     // Null: no graph was captured yet; made once. Owned, but found without mutex_: a replay must not wait for a snapshot.
     std::array<std::atomic<cudagraph::GraphProbes*>, 2> probes_{}; // by GraphApi
-    std::vector<std::pair<std::string, std::string>> descriptions_;
+    recording::Descriptions descriptions_;
     session::KernelRegistry kernels_;
     std::size_t notes_ = 0;
     bool closed_ = false;
