@@ -148,6 +148,9 @@ class FileStore final : public Store {
         : path_(std::move(path)), file_(std::move(file)), size_(size), write_(std::move(write)) {}
 
     Status append(const Bytes& bytes) override {
+        if (Status there = not_removed(); !there) {
+            return there;
+        }
         const int failed = write_all(write_, file_.get(), bytes.data(), bytes.size(), size_);
         if (failed != 0) {
             cut_torn_tail();
@@ -158,11 +161,11 @@ class FileStore final : public Store {
     }
 
     Status replace(const Bytes& head, const std::vector<ByteRange>& kept) override {
-        struct stat ours = {};
-        struct stat named = {};
-        if (fstat(file_.get(), &ours) != 0 || stat(path_.c_str(), &named) != 0 || ours.st_ino != named.st_ino ||
-            ours.st_dev != named.st_dev) {
-            return Error{ErrorCode::failed, path_ + " was moved or removed while it was being written, so max_size= "
+        if (Status there = not_removed(); !there) {
+            return there;
+        }
+        if (!in_place()) {
+            return Error{ErrorCode::failed, path_ + " was moved while it was being written, so max_size= "
                                                     "and keep= cannot shorten it any more: leave it in place"};
         }
         std::string name;
@@ -193,6 +196,23 @@ class FileStore final : public Store {
     void forget() noexcept override { file_.reset(-1); }
 
   private:
+    [[nodiscard]] bool in_place() const {
+        struct stat ours = {};
+        struct stat named = {};
+        return fstat(file_.get(), &ours) == 0 && stat(path_.c_str(), &named) == 0 && ours.st_ino == named.st_ino &&
+               ours.st_dev == named.st_dev;
+    }
+
+    /// The system takes bytes for a file that has no name any more, and nobody will see them.
+    [[nodiscard]] Status not_removed() const {
+        struct stat ours = {};
+        if (fstat(file_.get(), &ours) != 0 || ours.st_nlink != 0 || in_place()) {
+            return {};
+        }
+        return Error{ErrorCode::not_found, path_ + " was removed while it was being written, and what it held is lost: "
+                                                   "leave a recording in place while its program runs"};
+    }
+
     void cut_torn_tail() {
         // Should this fail as well, the next append writes over the torn bytes, and a reader skips them.
         while (ftruncate(file_.get(), static_cast<off_t>(size_)) != 0 && errno == EINTR) {

@@ -344,6 +344,22 @@ TEST(FileStore, a_size_limit_never_ends_the_process) {
     EXPECT_GT(content_of(folder.file("run.plumb")).count(), 0u);
 }
 
+TEST(FileStore, a_file_that_was_removed_takes_nothing_more_and_one_that_was_moved_does) {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("run.plumb");
+    auto writer = Writer::create({path}, own_metadata());
+    ASSERT_TRUE(writer.ok());
+    ASSERT_EQ(rename(path.c_str(), folder.file("moved.plumb").c_str()), 0);
+    ASSERT_TRUE(append_all(**writer, 1, decode_stream(5)).ok());
+    EXPECT_EQ(content_of(folder.file("moved.plumb")).count(), decode_stream(5).size());
+    ASSERT_EQ(unlink(folder.file("moved.plumb").c_str()), 0);
+    const Record record{1, 2};
+    EXPECT_EQ((*writer)->append({2, 0, &record, 1}).error().code, ErrorCode::not_found);
+    const Status closed = (*writer)->close();
+    ASSERT_FALSE(closed.ok());
+    EXPECT_NE(closed.error().message.find("was removed"), std::string::npos) << closed.error().message;
+}
+
 /// A file system of its own in a folder, gone again whatever the test does.
 struct SmallFileSystem {
     std::string folder;

@@ -621,6 +621,20 @@ TEST_F(ProfilerTest, T1_key_sync_none_keeps_device_queues_unstamped) {
     EXPECT_EQ(report->sync_mode, "none");
 }
 
+TEST_F(ProfilerTest, a_recording_that_was_removed_is_said_once_and_leaves_no_ring) {
+    Profiler prof(config());
+    decode_steps(prof, 3);
+    ASSERT_TRUE(prof.flush().ok());
+    const std::string ring = reader(prof.path()).metadata().ring_path;
+    std::filesystem::remove(prof.path());
+    decode_steps(prof, 3);
+    EXPECT_EQ(prof.flush().error().code, ErrorCode::not_found);
+    EXPECT_EQ(prof.close().error().code, ErrorCode::not_found);
+    ASSERT_EQ(said_.size(), 1u);
+    EXPECT_NE(said_[0].find("was removed"), std::string::npos) << said_[0];
+    EXPECT_FALSE(std::filesystem::exists(ring));
+}
+
 TEST_F(ProfilerTest, descriptions_given_before_and_after_opening_are_kept) {
     Config c = config();
     c.on = false;

@@ -165,14 +165,13 @@ Status Run::close(const std::vector<drain::DeviceFeed*>& feeds) {
     if (Status closed = writer_->close(); status.ok()) {
         status = closed;
     }
-    metrics_.reset(); // a closed writer tells nobody anything
-    if (status.ok()) {
+    metrics_.reset();                                                 // a closed writer tells nobody anything
+    if (status.ok() || status.error().code == ErrorCode::not_found) { // it was removed: there is nothing to recover
         rings_->remove_file();
     } else if (!rings_->file_path().empty()) {
-        diagnose_("some records did not reach " + path_ + "; they are kept in " + rings_->file_path() +
-                  (status.error().code == ErrorCode::no_space ? ": make room, then run plumb recover "
-                                                              : ": run plumb recover ") +
-                  path_);
+        const bool full = status.error().code == ErrorCode::no_space;
+        diagnose_("some records did not reach " + path_ + "; they are kept in " + rings_->file_path() + ": " +
+                  (full ? "make room, then run" : "run") + " plumb recover " + path_);
     }
     return status;
 }
