@@ -314,7 +314,8 @@ Status Drain::write_records(Watched& watched, std::uint64_t tail, std::uint64_t 
     record::Ring& ring = *watched.ring;
     while (tail != head) {
         const std::uint64_t index = tail & (ring.capacity() - 1);
-        const std::uint64_t count = std::min(head - tail, ring.capacity() - index); // to the end of the ring at most
+        const std::uint64_t to_the_end = std::min(head - tail, ring.capacity() - index);
+        const std::uint64_t count = std::min(to_the_end, writer_.most_at_once());
         const recording::RecordBatch batch{ring.header().track, tail, ring.records() + index, count};
         if (Status status = writer_.append(batch); !status.ok()) {
             return status;

@@ -279,6 +279,32 @@ TEST_F(DrainTest, a_flush_while_the_disk_hangs_returns_pending_after_its_timeout
     EXPECT_TRUE(drain.flush(long_enough).ok());
 }
 
+TEST_F(DrainTest, a_large_ring_is_written_in_pieces_that_keep_max_bytes) {
+    constexpr std::uint64_t bound = 1 << 20;
+    std::uint64_t largest = 0;
+    recording::WriterOptions options;
+    options.path = folder_ + "/bounded.plumb";
+    options.max_bytes = bound;
+    options.write = [&](int file, const void* data, std::size_t size, std::uint64_t offset) -> std::int64_t {
+        largest = std::max<std::uint64_t>(largest, offset + size);
+        return pwrite(file, data, size, static_cast<off_t>(offset));
+    };
+    auto writer = recording::Writer::create(options, recording::Metadata{});
+    ASSERT_TRUE(writer.ok());
+    TestRecorder recorder(TestOptions{false, 16 << 20, "", {}});
+    std::uint64_t noise = 1;
+    for (int i = 0; i < 1'000'000; ++i) {
+        recorder.record(norm, noise = noise * 6364136223846793005U + 1442695040888963407U);
+    }
+    DrainOptions drain_options;
+    drain_options.clock = clock::host_clock(&recorder.clock);
+    Drain drain(recorder.rings(), **writer, std::move(drain_options));
+    ASSERT_TRUE(drain.start().ok());
+    ASSERT_TRUE(drain.stop().ok());
+    EXPECT_GT((*writer)->records_removed(), 800'000u);
+    EXPECT_LT(largest, bound + bound / 4);
+}
+
 TEST_F(DrainTest, descriptions_reach_the_recording_and_the_last_value_wins) {
     Drain& drain = start();
     drain.describe("model", "a");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <unordered_map>
 
 #include "recording/check_codec.hpp"
@@ -38,6 +39,8 @@ constexpr std::int64_t chunk_span_ns = 1'000'000'000;
 /// Source texts of kernels, which no limit removes, may take this share of max_size=.
 constexpr std::uint64_t source_share = 8;
 constexpr std::uint64_t content_share = 8;
+/// Records of one append, before they are packed, likewise.
+constexpr std::uint64_t append_share = 8;
 
 std::int64_t monotonic_ns() {
     timespec now = {};
@@ -561,6 +564,12 @@ Result<std::unique_ptr<Writer>> Writer::create(WriterOptions options, const Meta
 }
 
 Status Writer::append(const RecordBatch& batch) { return state_->tell(state_->append(batch), batch); }
+
+std::uint64_t Writer::most_at_once() const {
+    const std::uint64_t bytes = state_->options.max_bytes;
+    return bytes != 0 ? std::max<std::uint64_t>(bytes / append_share / sizeof(Record), 1)
+                      : std::numeric_limits<std::uint64_t>::max();
+}
 
 Status Writer::add_track(const TrackInfo& given) {
     TrackInfo track = given;

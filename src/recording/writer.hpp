@@ -43,6 +43,8 @@ class Writer {
     /// One system call for all of it. After an error (no_space) nothing of the batch is in the recording: call again
     /// with the same batch, later. An empty batch is no error.
     Status append(const RecordBatch& batch);
+    /// Append no more records at once: max_bytes is kept between two appends, not within one.
+    [[nodiscard]] std::uint64_t most_at_once() const;
     /// One small write each. After an error (no_space) the entry is not in the recording: call again, later.
     Status add_track(const TrackInfo& given);
     /// Its thread ended, and all its records are here: nothing more is kept in memory for those to come.
