@@ -13,7 +13,8 @@ using plumb::Name;
 
 namespace {
 
-constexpr std::uint32_t track_of_off = ~std::uint32_t{0}; // of a token that was begun while recording was off
+/// Of a token that was begun while recording was off, or on a thread that could not record: from here on.
+constexpr std::uint32_t tracks_of_nothing = ~std::uint32_t{0} - 1;
 
 constexpr double known(double value) noexcept { return value != 0 ? value : PLUMB_NAN; }
 
@@ -137,9 +138,10 @@ plumb_code plumb_end(plumb_profiler* profiler, plumb_token* token) {
     }
     const auto& work = token->work;
     plumb::Token begun{token->begin, token->bits, token->mode, token->track, {work[0], work[1], work[2], work[3]}};
-    const bool open = begun.bits != 0 || begun.track == track_of_off;
+    const bool open = begun.bits != 0 || begun.track >= tracks_of_nothing;
     profiler->profiler.end(begun);
-    token->bits = begun.bits;
+    token->bits = 0;
+    token->track = 0;
     return open ? plumb_ok
                 : fail(ErrorCode::invalid_argument,
                        "this plumb_token is not open: plumb_end() ends each plumb_begin() once");

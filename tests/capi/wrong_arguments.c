@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Wrong arguments: a code and a sentence each, and the profiler goes on. */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "check.h"
@@ -86,6 +87,25 @@ static void test_null_arguments(plumb_profiler* profiler) {
     CHECK_FAILS(plumb_cuda(NULL, NULL), plumb_invalid_argument, "plumb_queue is NULL");
 }
 
+static pthread_key_t last_key;
+
+/* Of a thread that may not record any more, which is counted there. */
+static void record_too_late(void* profiler) {
+    plumb_token token;
+    memset(&token, 0, sizeof token);
+    token.struct_size = sizeof token;
+    CHECK_OK(plumb_begin(profiler, 1, NULL, &token));
+    CHECK_OK(plumb_end(profiler, &token));
+    CHECK_FAILS(plumb_end(profiler, &token), plumb_invalid_argument, "not open");
+}
+
+static void* record_until_the_end(void* profiler) {
+    CHECK_OK(plumb_push_scope(profiler, NULL, 1, NULL));
+    CHECK_OK(plumb_pop_scope(profiler));
+    CHECK(pthread_setspecific(last_key, profiler) == 0);
+    return NULL;
+}
+
 static void test_values(plumb_profiler* profiler) {
     plumb_step step;
     plumb_tensor tensor;
@@ -93,6 +113,7 @@ static void test_values(plumb_profiler* profiler) {
     plumb_context context;
     plumb_queue queue;
     plumb_token token;
+    pthread_t thread;
     float value = 1;
     memset(&token, 0, sizeof token);
     token.struct_size = sizeof token;
@@ -130,6 +151,14 @@ static void test_values(plumb_profiler* profiler) {
     tensor.flags = 8;
     CHECK_FAILS(plumb_record_tensor(profiler, NULL, 1, &tensor), plumb_invalid_argument, "flags");
     CHECK_OK(plumb_begin(profiler, 1, NULL, &token));
+    CHECK_OK(plumb_end(profiler, &token));
+    CHECK_FAILS(plumb_end(profiler, &token), plumb_invalid_argument, "not open");
+    CHECK(pthread_key_create(&last_key, record_too_late) == 0);
+    CHECK(pthread_create(&thread, NULL, record_until_the_end, profiler) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK_OK(plumb_disable(profiler));
+    CHECK_OK(plumb_begin(profiler, 1, NULL, &token));
+    CHECK_OK(plumb_enable(profiler));
     CHECK_OK(plumb_end(profiler, &token));
     CHECK_FAILS(plumb_end(profiler, &token), plumb_invalid_argument, "not open");
     CHECK_FAILS(plumb_pop_scope(profiler), plumb_invalid_argument, "nothing");
