@@ -97,8 +97,10 @@ Status keep_aside(const std::string& path) {
     if (Status locked = lock_existing(path, O_RDONLY, old); !locked) {
         return locked;
     }
+    struct stat named = {}; // a link that leads nowhere goes aside like one that leads to a file
+    const bool there = old.get() >= 0 || (lstat(path.c_str(), &named) == 0 && S_ISLNK(named.st_mode));
     const std::string replays = path + replays_beside; // of the old run, also where its recording was removed
-    if (old.get() < 0 && access(replays.c_str(), F_OK) != 0) {
+    if (!there && access(replays.c_str(), F_OK) != 0) {
         return {};
     }
     for (unsigned n = 1; n <= most_kept_aside; ++n) {

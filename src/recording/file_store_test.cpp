@@ -125,6 +125,17 @@ TEST(FileStore, a_file_that_is_no_recording_is_kept_aside_too) {
     EXPECT_EQ(read_bytes(path + ".1"), Bytes(3, std::byte{65}));
 }
 
+TEST(FileStore, a_link_that_leads_nowhere_is_kept_aside_too) {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("run.plumb");
+    ASSERT_EQ(symlink("gone.plumb", path.c_str()), 0);
+    auto writer = Writer::create({path}, full_metadata());
+    ASSERT_TRUE(writer.ok()) << writer.error().message;
+    char target[32] = {};
+    EXPECT_EQ(readlink((path + ".1").c_str(), target, sizeof target), 10);
+    EXPECT_FALSE(exists(folder.file("gone.plumb")));
+}
+
 TEST(FileStore, a_file_that_another_process_still_writes_is_left_alone_and_its_pid_named) {
     const TemporaryFolder folder;
     const std::string path = folder.file("run.plumb");
