@@ -174,6 +174,11 @@ plumb::Result<std::string> spec(const RunArguments& arguments) {
             return status.error();
         }
     }
+    if (config->out == "none") {
+        return plumb::Error{plumb::ErrorCode::invalid_argument,
+                            "out=none keeps the recording in the memory of the command, where plumb run cannot read "
+                            "it: name a file with -o (./none for one of that name)"};
+    }
     const std::filesystem::path path = working_folder() / config->out; // that alone where it is absolute
     config->out = path.string();                                       // the command may change its folder
     const std::string folder = path.parent_path().string();

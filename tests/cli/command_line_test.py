@@ -590,6 +590,10 @@ class Run(Case):
         self.assertEqual(done.stderr, 'error: -o "run-%z.plumb" does not fit; -o takes path with %p (pid), %h (host), %r (rank), '
                                       '%% (a percent sign), or none\n')
 
+    def test_a_recording_in_memory_is_refused_as_nobody_could_read_it(self):
+        self.assert_bad_input(self.run_plumb("-o", "none", "--", "true"), "out=none keeps the recording in the memory of the command")
+        self.assertFalse((FOLDER / "none").exists())
+
     def test_a_percent_sign_in_the_working_folder_is_itself(self):
         folder = FOLDER / "50%off"
         folder.mkdir()
