@@ -7,11 +7,11 @@
 #include <fcntl.h>
 #include <mutex>
 #include <set>
-#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
+#include "base/os.hpp"
 #include "capi/handles.hpp"
 
 namespace plumb::attach {
@@ -59,9 +59,6 @@ void close_at_exit() {
 
 bool wanted() {
     static const bool answer = [] {
-        if (getauxval(AT_SECURE) != 0) {
-            return false;
-        }
         const Result<Config> config = Config::from_env();
         if (!config) {
             say(config.error().message);
@@ -108,7 +105,7 @@ void use_queues() noexcept { queues_are_used.store(true, std::memory_order_relax
 bool uses_queues() noexcept { return queues_are_used.load(std::memory_order_relaxed); }
 
 void tell(const char* kind, const std::string& text) {
-    const char* path = std::getenv("PLUMB_RUN");
+    const char* path = base::environment("PLUMB_RUN");
     const int file = path != nullptr ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
     if (file >= 0) {
         const std::string line = std::string(kind) + '\t' + text + '\n';
@@ -126,7 +123,7 @@ void say(const std::string& sentence) {
             return;
         }
     }
-    if (std::getenv("PLUMB_RUN") != nullptr) {
+    if (base::environment("PLUMB_RUN") != nullptr) {
         tell("sentence", sentence);
     } else {
         std::fprintf(stderr, "plumb: %s\n", sentence.c_str());

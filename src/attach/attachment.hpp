@@ -12,8 +12,8 @@ struct plumb_profiler;
 
 namespace plumb::attach {
 
-/// Whether PLUMB asks for a recording and this process may be looked into: not one with the rights of another user
-/// (AT_SECURE). Settled when first asked.
+/// Whether PLUMB asks for a recording and this process may be looked into: not one with the rights of another user,
+/// where base::environment() knows no variable. Settled when first asked.
 [[nodiscard]] bool wanted();
 
 /// The profiler of this process, made when first asked for, and closed when the process exits; and the same as plumb.h has it.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The names that the library exports: the only ways in. Each does nothing unless PLUMB asks for a recording.
-#include <cstdlib>
 #include <dlfcn.h>
 
 #include "attach/cudart/hooks.hpp"
@@ -12,6 +11,7 @@
 #include "attach/opencl/layer.hpp"
 #include "attach/vulkan/layer.hpp"
 #include "attach/wiring.hpp"
+#include "base/os.hpp"
 #include "plumb/api.hpp"
 
 using namespace plumb::attach;
@@ -33,7 +33,7 @@ extern "C" PLUMB_API int ggml_backend_score() {
     ggml::open_door("GGML_BACKEND_PATH");
     cudart::open_door("GGML_BACKEND_PATH");
     // `plumb run` kept the library that the variable named before.
-    if (const char* next = std::getenv("PLUMB_NEXT_GGML_BACKEND"); next != nullptr && *next != '\0') {
+    if (const char* next = plumb::base::environment("PLUMB_NEXT_GGML_BACKEND"); next != nullptr && *next != '\0') {
         using Load = void* (*)(const char*);
         if (auto load = reinterpret_cast<Load>(original_for("ggml_backend_load", __builtin_return_address(0)));
             load != nullptr) {

@@ -67,6 +67,10 @@ std::int64_t thread_cpu_ns();
 /// system has no opinion: the CPU's own statement then decides.
 bool kernel_trusts_tsc();
 
+/// The value of an environment variable; null where there is none, and in a program that has more rights than who started it
+/// (setuid, file capabilities): what that one says must not name what is opened or written.
+const char* environment(const char* name) noexcept;
+
 /// A folder in memory for files that live as long as the session: $XDG_RUNTIME_DIR, else /dev/shm.
 /// Error unavailable when neither is a writable folder.
 Result<std::string> runtime_dir();

@@ -250,8 +250,10 @@ bool kernel_trusts_tsc() {
     return !any;
 }
 
+const char* environment(const char* name) noexcept { return secure_getenv(name); }
+
 Result<std::string> runtime_dir() {
-    const char* session = std::getenv("XDG_RUNTIME_DIR");
+    const char* session = environment("XDG_RUNTIME_DIR");
     // A relative path would move with the working folder, and the standard forbids it.
     if (session != nullptr && session[0] == '/' && writable_folder(session)) {
         return std::string(session);

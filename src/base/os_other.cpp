@@ -130,8 +130,10 @@ void set_thread_name([[maybe_unused]] const char* name) {
 
 bool kernel_trusts_tsc() { return true; }
 
+const char* environment(const char* name) noexcept { return issetugid() == 0 ? std::getenv(name) : nullptr; }
+
 Result<std::string> runtime_dir() {
-    const char* session = std::getenv("XDG_RUNTIME_DIR");
+    const char* session = environment("XDG_RUNTIME_DIR");
     if (session != nullptr && session[0] == '/' && writable_folder(session)) {
         return std::string(session);
     }

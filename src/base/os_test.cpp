@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,9 @@
 #include <vector>
 
 #if defined(__linux__)
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+
 #include "base/affinity_linux.hpp"
 #endif
 
@@ -147,6 +151,41 @@ TEST(Os, the_runtime_folder_is_the_session_folder_where_that_is_writable) {
 }
 
 #if defined(__linux__)
+#if defined(__linux__)
+TEST(Os, a_program_with_the_rights_of_another_user_has_no_environment) {
+    if (getauxval(AT_SECURE) != 0) { // the copy that is started below
+        EXPECT_NE(std::getenv("HOME"), nullptr);
+        EXPECT_EQ(environment("HOME"), nullptr);
+        return;
+    }
+    const Environment keep("HOME");
+    setenv("HOME", "/", 1);
+    EXPECT_STREQ(environment("HOME"), "/");
+    char folder[] = "/tmp/plumb-os-XXXXXX";
+    ASSERT_NE(mkdtemp(folder), nullptr);
+    const std::string copy = std::string(folder) + "/setuid";
+    std::filesystem::copy_file("/proc/self/exe", copy);
+    struct statvfs mounted {};
+    const bool may = geteuid() == 0 && chown(copy.c_str(), 65534, 65534) == 0 && chmod(copy.c_str(), 04755) == 0 &&
+                     chmod(folder, 0755) == 0 && statvfs(folder, &mounted) == 0 && (mounted.f_flag & ST_NOSUID) == 0 &&
+                     prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
+    int status = 0;
+    if (may) {
+        const pid_t child = fork();
+        if (child == 0) {
+            execl(copy.c_str(), "setuid", "--gtest_filter=Os.a_program_with_the_rights_of_another_user*", nullptr);
+            _exit(99);
+        }
+        waitpid(child, &status, 0);
+    }
+    std::filesystem::remove_all(folder);
+    if (!may || WEXITSTATUS(status) == 127) {
+        GTEST_SKIP() << "root alone makes a program of another user's, who may not read our libraries";
+    }
+    EXPECT_EQ(status, 0);
+}
+#endif
+
 TEST(Os, cpus_are_counted_however_many_the_machine_has) {
     std::vector<std::size_t> asked;
     const auto cpus = cpus_told_by([&](std::size_t bytes, cpu_set_t* set) {

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -11,6 +10,7 @@
 
 #include "base/dynamic_library.hpp"
 #include "base/nvtx.hpp"
+#include "base/os.hpp"
 #include "record/name_registry.hpp"
 
 namespace plumb::record {
@@ -65,7 +65,7 @@ struct Tool {
 Tool* tool = nullptr; // set once, before any recorder is told
 
 Result<Tool*> open_tool() {
-    const char* path = std::getenv(library_variable);
+    const char* path = base::environment(library_variable);
     const std::string advice =
         "; start the program under a tool that shows NVTX ranges, such as Nsight Systems, or leave nvtx=on out";
     if (path == nullptr || *path == '\0') {

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
+#include "base/os.hpp"
 #include "base/ring_names.hpp"
 #include "base/ring_source.hpp"
 #include "recording/byte_source.hpp"
@@ -202,7 +202,7 @@ std::string locate_ring(const std::string& path) {
     if (path.empty() || path.find('/') != std::string::npos) {
         return path;
     }
-    const char* folder = std::getenv("XDG_RUNTIME_DIR");
+    const char* folder = base::environment("XDG_RUNTIME_DIR");
     if (folder != nullptr && *folder != '\0' && access((std::string(folder) + "/" + path).c_str(), F_OK) == 0) {
         return std::string(folder) + "/" + path;
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The spec string: one grammar, one table of keys, for code, environment and docs.
 #include <charconv>
-#include <cstdlib>
 #include <functional>
 #include <optional>
 #include <utility>
 
+#include "base/os.hpp"
 #include "plumb/profiler.hpp"
 #include "session/config_keys.hpp"
 #include "session/rank_identity.hpp"
@@ -500,7 +500,7 @@ Status Config::validate() const {
 }
 
 Result<Config> Config::from_env() {
-    const char* spec = std::getenv("PLUMB");
+    const char* spec = base::environment("PLUMB");
     return spec == nullptr ? Result<Config>(Config{}) : parse(spec);
 }
 

@@ -183,9 +183,9 @@ Result<std::vector<Peaks>> parse_peaks(std::string_view text, const Machine& mac
 
 Result<std::string> peaks_folder() {
     std::string folder;
-    if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/') {
+    if (const char* cache = base::environment("XDG_CACHE_HOME"); cache != nullptr && *cache == '/') {
         folder = cache;
-    } else if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') {
+    } else if (const char* home = base::environment("HOME"); home != nullptr && *home == '/') {
         folder = std::string(home) + "/.cache";
     }
     if (folder.empty()) {

@@ -2,7 +2,8 @@
 #include "session/rank_identity.hpp"
 
 #include <charconv>
-#include <cstdlib>
+
+#include "base/os.hpp"
 
 namespace plumb::session {
 namespace {
@@ -48,7 +49,7 @@ bool add_part(RankIdentity& to, std::string_view part) {
 }
 
 const char* variable(const char* name) {
-    const char* value = std::getenv(name);
+    const char* value = base::environment(name);
     return value != nullptr && *value != '\0' ? value : nullptr;
 }
 

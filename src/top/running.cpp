@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/os.hpp"
@@ -15,7 +14,7 @@ namespace plumb::top {
 namespace {
 
 std::vector<std::string> ring_folders() {
-    const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+    const char* runtime = base::environment("XDG_RUNTIME_DIR");
     std::vector<std::string> folders = {"/dev/shm"};
     if (runtime != nullptr && *runtime != '\0') {
         folders.emplace_back(runtime);

@@ -2,7 +2,6 @@
 #include "attach/nvtx/hooks.hpp"
 
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <cwchar>
 #include <dlfcn.h>
@@ -18,6 +17,7 @@
 #include "attach/nvtx/outcome.hpp"
 #include "attach/nvtx/thread_ranges.hpp"
 #include "base/layout.hpp"
+#include "base/os.hpp"
 #include "base/ring_source.hpp"
 
 namespace plumb::attach::nvtx {
@@ -398,7 +398,7 @@ std::string installed_rules() {
 /// Once a process.
 bool prepare() {
     std::vector<std::string> files;
-    if (const char* users = std::getenv("PLUMB_NVTX_RULES"); users != nullptr && *users != '\0') {
+    if (const char* users = base::environment("PLUMB_NVTX_RULES"); users != nullptr && *users != '\0') {
         files.emplace_back(users);
     }
     Result<imported::RangeRules> rules = imported::RangeRules::load(files, installed_rules());
