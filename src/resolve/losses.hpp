@@ -12,6 +12,7 @@ enum class Loss : std::uint8_t {
     // A record that should have become a sample and has no time.
     clock_not_fitted,
     track_unknown,
+    too_many_tracks,
     stamp_outside,
     duration_impossible,
     long_duration_missing,
@@ -31,12 +32,13 @@ enum class Loss : std::uint8_t {
     node_incomplete,
     request_incomplete,
 };
-inline constexpr std::size_t loss_reasons = 18;
-inline constexpr std::size_t unresolved_reasons = 6; // the first of them
+inline constexpr std::size_t loss_reasons = 19;
+inline constexpr std::size_t unresolved_reasons = 7; // the first of them
 
 inline constexpr std::array<const char*, loss_reasons> loss_words = {
     "unresolved: the clock could not be fitted",
     "unresolved: on a track the recording does not describe",
+    "unresolved: on a track beyond the limit of 65,536",
     "unresolved: stamped outside the recording's time",
     "unresolved: negative or impossible duration",
     "unresolved: the record with its long duration is missing",

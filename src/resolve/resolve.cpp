@@ -114,7 +114,7 @@ class SamplePass {
         const std::int64_t later = known ? (*no_earlier_than_)[number] : std::numeric_limits<std::int64_t>::min();
         const std::size_t index = tracks_.index_of(batch.track);
         if (index == no_track) {
-            losses_.count(Loss::track_unknown, batch.count);
+            losses_.count(Loss::too_many_tracks, batch.count);
             return true;
         }
         if (batch.begins_anew && index < states_.size()) {

@@ -418,6 +418,21 @@ TEST(Resolve, M2_samples_that_cannot_be_resolved_are_counted_by_reason) {
     EXPECT_NE(all.resolution.complaints[0].find("Clock 4"), std::string::npos);
 }
 
+TEST(Resolve, records_of_more_tracks_than_are_followed_are_counted_for_that_reason) {
+    Tape source;
+    for (std::uint32_t id = 1; id <= TrackTable::max_tracks + 2; ++id) {
+        source.track(id);
+    }
+    source.scope(1, Brick::attention, 0, 100);
+    source.scope(TrackTable::max_tracks + 1, Brick::attention, 0, 100);
+    source.scope(TrackTable::max_tracks + 2, Brick::attention, 0, 100);
+    const Resolved all = resolve_all(source);
+    EXPECT_EQ(all.samples.size(), 1u);
+    EXPECT_EQ(all.resolution.losses.of(Loss::too_many_tracks), 2u);
+    EXPECT_EQ(all.resolution.losses.of(Loss::track_unknown), 0u);
+    EXPECT_EQ(all.resolution.losses.unresolved(), 2u);
+}
+
 TEST(Resolve, a_step_without_its_end_or_begin_is_counted_and_is_no_step) {
     Tape source;
     source.track(1);
