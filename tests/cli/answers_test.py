@@ -86,7 +86,7 @@ class Audit(Case):
                               env={**ENVIRONMENT, "TMPDIR": str(FOLDER)}, timeout=HANG)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"(?m)^attention +cuda_graph_event +16 +16 +16 +300\.00 +298\.00 +298\.00 +\+2\.00 ")
-        self.assertRegex(done.stdout, r"(?m)^audit  all bricks \+[\d.]+ % against kineto; worst sampling \+5\.3 % ")
+        self.assertRegex(done.stdout, r"(?m)^audit  all bricks \+[\d.]+ % against kineto; worst sampling by cuda_event \+5\.3 % ")
         self.assertEqual({path.name for path in set(FOLDER.iterdir()) - before} - {kineto_trace().name, graph_recording().name}, set())
 
     def test_a_folder_for_temporary_files_that_is_missing_is_named(self):
