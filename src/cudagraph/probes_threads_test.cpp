@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many threads with one set of probes: captures, launches, evictions and the drain at once. For ThreadSanitizer too.
-#include <time.h>
-
 #include <atomic>
 #include <thread>
 
+#include "cudagraph/graph_entry.hpp"
 #include "cudagraph/probe_testing.hpp"
+#include "record/recorder_testing.hpp"
 
 namespace plumb::cudagraph {
 namespace {
@@ -126,24 +126,19 @@ TEST(ProbesThreads, a_launch_that_blocks_in_the_driver_holds_up_nobody_else) {
     EXPECT_EQ(vgpu::errors(), std::vector<std::string>{});
 }
 
-TEST(ProbesThreads, a_graph_costs_its_captor_no_more_where_thousands_are_there) {
-    ProbeOptions options;
-    options.kind = ProbeKind::event;
-    ProbeBench bench({}, options);
+TEST(ProbesThreads, the_worker_looks_at_a_graph_from_a_launch_until_it_is_at_rest) {
+    ProbeBench bench;
     const KnownGraph graph = capture_scopes(bench, 1);
-    const auto cpu_of_capturing = [&](std::uint64_t from, std::uint64_t to) {
-        timespec begin{}, end{}; // of this thread alone
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
-        for (std::uint64_t key = from; key < to; ++key) {
-            EXPECT_NE(bench.captured(key, graph), nullptr);
-        }
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
-        return 1e9 * static_cast<double>(end.tv_sec - begin.tv_sec) + static_cast<double>(end.tv_nsec - begin.tv_nsec);
+    const auto probe = bench.captured(1, graph), idle = bench.captured(2, graph);
+    const auto attended = [](const std::shared_ptr<Probe>& of) {
+        return static_cast<const GraphEntry&>(*of).attended.load();
     };
-    cpu_of_capturing(0, 100);
-    const double early = cpu_of_capturing(100, 400);
-    cpu_of_capturing(400, 5'000);
-    EXPECT_LT(cpu_of_capturing(5'000, 5'300), 3 * early);
+    EXPECT_FALSE(attended(probe));
+    bench.replay_until(*probe, graph, 400, [&] { return !bench.samples.empty(); });
+    EXPECT_FALSE(bench.samples.empty());
+    record::yield_until([&] { return !attended(probe); });
+    EXPECT_FALSE(attended(probe));
+    EXPECT_FALSE(attended(idle));
 }
 
 } // namespace
