@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Docs say what is there: links lead somewhere, every backend has its row, and the first C++ sample of a page in SAMPLES
-is compiled code. What is read from beginning to end (README, guide, internals) stays within MOST_WORDS."""
+is compiled code. What is read from beginning to end (README, guide, internals) stays within MOST_WORDS, and lines within
+MOST_COLUMNS."""
 
 import pathlib
 import re
@@ -75,6 +76,21 @@ def backends_without_row() -> list[str]:
     return [f"docs/reference/backends.md: no row says how {word} measures; add one to the table" for word in listed if word not in rows]
 
 
+MOST_COLUMNS = {"text": 120, "table": 200}
+
+
+def too_wide(page: pathlib.Path) -> list[str]:
+    """Lines of text and rows of tables, without those that hold a link or are made by a program, and without code and output."""
+    problems, made = [], False
+    text = re.sub(r"^ *```.*?^ *```", lambda block: "\n" * block[0].count("\n"), page.read_text(), flags=re.M | re.S)
+    for number, line in enumerate(text.splitlines(), 1):
+        made = (made or line.startswith(("<!-- table:", "# Field by field"))) and not line.startswith("<!-- end of table")
+        most = MOST_COLUMNS["table" if line.startswith("|") else "text"]
+        if len(line) > most and not made and not line.startswith("    ") and "](" not in line and "://" not in line:
+            problems.append(f"{page.relative_to(ROOT)}:{number}: {len(line)} columns, at most {most} are wanted")
+    return problems
+
+
 def other_version() -> list[str]:
     """The version is that of the project in CMakeLists.txt; the changelog's newest section is of it."""
     version = re.search(r"^project\(plumb VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.M).group(1)
@@ -116,6 +132,9 @@ def main() -> int:
     problems += backends_without_row()
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
         problems += broken_links(page)
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        if page.name not in ("CHANGELOG.md", "cli.md"):  # a list of sentences; made by the command
+            problems += too_wide(page)
     for problem in problems:
         print(problem)
     return 1 if problems else 0
