@@ -61,6 +61,10 @@ class Planted(unittest.TestCase):
     def test_more_words_than_anybody_reads(self):
         self.assert_seen("docs", "README.md", "", "\n" + "word " * 27000 + "\n", "at most 27,000")
 
+    def test_a_line_and_a_row_of_a_table_that_are_too_wide(self):
+        self.assert_seen("docs", "docs/reference/wall.md", "", "\n" + "word " * 25 + "\n", "125 columns")
+        self.assert_seen("docs", "docs/reference/wall.md", "", "\n| " + "word " * 40 + "|\n", "203 columns")
+
     def test_an_id_of_a_lesson_that_is_not_known(self):
         self.assert_seen("lessons", "src/stats/histogram_test.cpp", "", "\nTEST(Histogram, F" "99_is_planted) {}\n", "F99")
 
