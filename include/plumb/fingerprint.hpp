@@ -66,10 +66,10 @@ inline Tensor tensor(const void* data, DType dtype, std::initializer_list<std::s
     for (const std::size_t size : shape) {
         made.shape[made.rank++] = size;
     }
-    std::ptrdiff_t stride = 1;
+    std::size_t stride = 1; // of a shape that no memory holds it wraps: such a tensor is refused where it is read
     for (unsigned i = made.rank; i-- > 0;) {
-        made.strides[i] = stride;
-        stride *= static_cast<std::ptrdiff_t>(made.shape[i]);
+        made.strides[i] = static_cast<std::ptrdiff_t>(stride);
+        stride *= made.shape[i];
     }
     return made;
 }

@@ -151,12 +151,11 @@ TEST(Os, the_runtime_folder_is_the_session_folder_where_that_is_writable) {
 }
 
 #if defined(__linux__)
-#if defined(__linux__)
 TEST(Os, a_program_with_the_rights_of_another_user_has_no_environment) {
     if (getauxval(AT_SECURE) != 0) { // the copy that is started below
         EXPECT_NE(std::getenv("HOME"), nullptr);
         EXPECT_EQ(environment("HOME"), nullptr);
-        return;
+        _exit(HasFailure() ? 1 : 0); // LeakSanitizer may not look into such a process
     }
     const Environment keep("HOME");
     setenv("HOME", "/", 1);
@@ -184,7 +183,6 @@ TEST(Os, a_program_with_the_rights_of_another_user_has_no_environment) {
     }
     EXPECT_EQ(status, 0);
 }
-#endif
 
 TEST(Os, cpus_are_counted_however_many_the_machine_has) {
     std::vector<std::size_t> asked;

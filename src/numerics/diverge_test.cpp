@@ -406,7 +406,8 @@ TEST(Diverge, T9_a_recording_without_checks_fails_and_two_of_them_are_an_error_t
     EXPECT_FALSE(compared(a, none).same());
     EXPECT_FALSE(compared(none, a).same());
     EXPECT_TRUE(noted(compared(none, a), "recording A holds no checks"));
-    const recording::RecordedRun unreadable = PlantedRun{};
+    const PlantedRun empty;
+    const recording::RecordedRun unreadable = empty;
     unreadable.facts->counters.drops = {{"checks of tensors without a result", 3}, {"records", 5}};
     EXPECT_TRUE(noted(*diverge(a, unreadable, {}),
                       "recording B holds no checks of tensors, 3 lost: checks of tensors without a result; record"));
@@ -418,7 +419,8 @@ TEST(Diverge, T9_a_recording_without_checks_fails_and_two_of_them_are_an_error_t
 
 TEST(Diverge, T9_a_run_that_kept_no_fingerprint_of_what_it_looked_at_is_told_from_one_that_looked_at_nothing) {
     PlantedRun a = PlantedModel{}.recorded();
-    const recording::RecordedRun looked = PlantedRun{}, not_one = PlantedRun{};
+    const PlantedRun empty;
+    const recording::RecordedRun looked = empty, not_one = empty;
     looked.facts->descriptions = {{"checked", "456 tensors, all finite"}};
     not_one.facts->descriptions = {{"checked", "0 tensors"}};
     const Result<DivergeReport> report = diverge(a, looked, {});
