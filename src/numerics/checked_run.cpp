@@ -203,8 +203,8 @@ Result<CheckedRun> load_run(const recording::RecordedRun& source, BrickTable& br
     for (RunCheck& check : run.checks) {
         check.step = steps.index_of(check.check);
     }
-    if (Status read = widen_prefill(source, run); !read.ok()) {
-        return read.error();
+    if (Status widened = widen_prefill(source, run); !widened.ok()) {
+        return widened.error();
     }
     steps.count_passes();
     return run;
