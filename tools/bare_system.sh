@@ -25,13 +25,13 @@ bare_mirror() {
 
 bare_unmount() {
   local point
-  for point in dev/shm dev proc; do
+  for point in dev/shm dev sys proc; do
     if mountpoint -q "$system/$point"; then umount "$system/$point"; fi
   done
 }
 trap bare_unmount EXIT
 
-# A base once, and of it a system anew, mounted.
+# A base once, and of it a system anew, with what every container has: /proc, /sys, /dev, its own name for itself.
 bare_fresh() {
   if [[ ! -f $base/etc/debian_version ]]; then
     echo "==> bootstrapping bookworm (once) into $base"
@@ -44,7 +44,9 @@ bare_fresh() {
   rm -rf "$system"
   cp -a --reflink=auto "$base" "$system"
   cp -L /etc/resolv.conf "$system/etc/resolv.conf" 2>/dev/null || true
+  echo "127.0.0.1 localhost" >"$system/etc/hosts"
   mount -t proc proc "$system/proc"
+  mount -t sysfs -o ro sysfs "$system/sys"
   mount -t tmpfs -o mode=755 tmpfs "$system/dev"
   mkdir -p "$system/dev/shm"
   local node

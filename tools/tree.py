@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def files(root=ROOT):
-    """Paths relative to root, sorted. Without git (a source archive): everything outside build/."""
+    """Paths relative to root, sorted. Without git (a source archive): everything but what is built and what Python keeps."""
     try:
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -18,7 +18,7 @@ def files(root=ROOT):
         names = {name for name in listed if name}
     except (OSError, subprocess.CalledProcessError):
         names = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
-        names = {name for name in names if name.split("/")[0] not in ("build", ".git")}
+        names = {name for name in names if name.split("/")[0] not in ("build", ".git") and "__pycache__" not in name.split("/")}
     return sorted(pathlib.PurePosixPath(name) for name in names if (root / name).is_file())
 
 

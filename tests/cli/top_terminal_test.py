@@ -30,6 +30,8 @@ class Tmux:
     def __init__(self, columns, lines):
         if shutil.which("tmux") is None:
             raise unittest.SkipTest("tmux is not installed (packages.txt): plumb top was not tried in a real terminal")
+        for end_of_one in terminal():  # tmux needs one too
+            os.close(end_of_one)
         number = next(self.made)
         self.socket = FOLDER / f"tmux-{number}"
         self.fifo = FOLDER / f"fifo-{number}"
