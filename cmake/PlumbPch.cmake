@@ -5,7 +5,7 @@
 # plumb_pch(<target> <kind>): the target's sources start with the headers of that kind: room, small_room, test, or room_test.
 # A small_room is optimised for size where a room is optimised at all. A room_test is not optimised, whatever the preset: the
 # compiler spends more on the code of a room's test than the test does. What is tested is optimised, but for inline functions;
-# those are by what lies in tests/. Nor has it symbols for a debugger where what ships is built: the preset dev is for that.
+# those are by what lies in tests/. No test has symbols for a debugger where what ships is built: the preset dev is for that.
 #
 # One is made for each kind, by an object library with the very flags of its users. A source with flags of its own
 # that change what the headers define sets SKIP_PRECOMPILE_HEADERS.
@@ -19,9 +19,10 @@ set(PLUMB_SMALL $<$<CONFIG:Release,RelWithDebInfo>:-Os>)
 set(PLUMB_PCH_small_room_OPTIONS ${PLUMB_SMALL})
 set(PLUMB_PCH_test ${PLUMB_PCH_room} <filesystem> <fstream> <random> <sstream> <gtest/gtest.h>)
 set(PLUMB_PCH_test_LIBRARIES GTest::gtest)
+set(PLUMB_PCH_test_OPTIONS $<$<CONFIG:Release>:-g0>)
 set(PLUMB_PCH_room_test ${PLUMB_PCH_test})
 set(PLUMB_PCH_room_test_LIBRARIES GTest::gtest)
-set(PLUMB_PCH_room_test_OPTIONS -O0 $<$<CONFIG:Release>:-g0>)
+set(PLUMB_PCH_room_test_OPTIONS -O0 ${PLUMB_PCH_test_OPTIONS})
 
 function(plumb_pch target kind)
   target_compile_options(${target} PRIVATE ${PLUMB_PCH_${kind}_OPTIONS})

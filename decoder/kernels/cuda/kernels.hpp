@@ -187,6 +187,7 @@ PLUMB_KERNEL void tile(M& m, const ProductArgs& a) {
     }
     constexpr unsigned eights = tile_depth / 8, inputs_at = tile_depth * tile_pitch;
     const unsigned own_output = m.thread() % (tile_outputs / 4) * 4, own_row = m.thread() / (tile_outputs / 4) * 4;
+    const bool any = row + own_row < end; // an expert often has a few rows
     float sums[4][4] = {};
     for (std::uint32_t depth = 0; depth < cols; depth += tile_depth) {
         for (unsigned i = m.thread(); i < (tile_outputs + tile_rows) * eights; i += tile_threads) {
@@ -212,7 +213,7 @@ PLUMB_KERNEL void tile(M& m, const ProductArgs& a) {
 #if defined(__CUDACC__)
 #pragma unroll 8
 #endif
-        for (unsigned k = 0; k < tile_depth; ++k) {
+        for (unsigned k = 0; k < (any ? tile_depth : 0); ++k) {
             float w[4], x[4];
             PLUMB_UNROLL
             for (unsigned i = 0; i < 4; ++i) {
