@@ -41,7 +41,7 @@ bare_fresh() {
     mv "$base.part" "$base"
   fi
   bare_unmount
-  rm -rf "$system"
+  rm -rf --one-file-system "$system" # whatever is still mounted there
   cp -a --reflink=auto "$base" "$system"
   cp -L /etc/resolv.conf "$system/etc/resolv.conf" 2>/dev/null || true
   echo "127.0.0.1 localhost" >"$system/etc/hosts"
