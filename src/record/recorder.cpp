@@ -11,6 +11,7 @@
 #include "record/name_registry.hpp"
 #include "record/nvtx_out.hpp"
 #include "record/recorder_access.hpp"
+#include "record/scope_stack.hpp"
 #include "record/thread_registry.hpp"
 
 namespace plumb {
@@ -274,8 +275,13 @@ void Recorder::put_label(Name label, std::uint64_t nanoseconds) noexcept {
 }
 
 Context Recorder::context() noexcept {
-    detail::ThreadRecorder* pen = enabled() ? thread() : nullptr;
-    return pen != nullptr ? Context{pen->step_plus_one, pen->layer_plus_one} : Context{};
+    const std::uint32_t now_mode = mode();
+    detail::ThreadRecorder* pen = (now_mode & detail::mode_on) != 0 ? thread() : nullptr;
+    if (pen == nullptr) {
+        return {};
+    }
+    record::drop_stale(*pen, now_mode);
+    return {pen->step_plus_one, pen->layer_plus_one};
 }
 
 } // namespace v1

@@ -122,6 +122,18 @@ TEST(ScopeStack, open_across_a_toggle_is_dropped_and_counted_and_no_pop_ends_ano
     EXPECT_EQ(recorder.thread()->depth, 0u);
 }
 
+TEST(ScopeStack, a_step_open_across_a_toggle_is_open_no_more) {
+    TestRecorder recorder;
+    recorder.push_step(host, Phase::decode);
+    recorder.push_layer(3);
+    EXPECT_NE(recorder.context().step_plus_one, 0u);
+    recorder.off();
+    recorder.on();
+    EXPECT_EQ(recorder.context().step_plus_one, 0u) << "before anything else of this thread";
+    EXPECT_EQ(recorder.context().layer_plus_one, 0u);
+    EXPECT_EQ(recorder.drops(Drop::bad_token), 0u);
+}
+
 TEST(ScopeStack, deeper_than_its_bound_is_counted_and_stays_paired) {
     TestRecorder recorder;
     for (unsigned i = 0; i < max_depth + 3; ++i) {

@@ -718,20 +718,6 @@ class Cuda(Case):
         self.assertEqual(list(script.steps().values()), [STEP] * 2)
 
 
-@unittest.skipUnless(TORCH == "lookalike2", "of PyTorch 2")
-class Compiled(Case):
-    def test_the_hooks_go_before_the_compiler_comes(self):
-        script = Script("""
-            model = Decoder()
-            model(ids(1, 1))
-            torch.compile(model)(ids(1, 1))
-            print(*torch.compiled[0][1:], torch.compile.__name__)
-        """)
-        self.assertIn("0 0 compile\n", script.done.stdout)
-        self.assertIn("note  torch.compile was called", script.done.stderr)
-        self.assertEqual(list(script.steps().values()), [STEP])
-
-
 @unittest.skipUnless(TORCH == "real", "computes")
 class Real(Case):
     def test_a_decoder_gives_the_same_bits_and_its_time_has_names(self):

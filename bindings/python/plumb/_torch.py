@@ -77,10 +77,24 @@ def leaving_before(function, handles):
     def compiling(*arguments, **keywords):
         for handle in handles:
             handle.remove()
-        say("torch.compile was called: what runs from then on is not recorded, for hooks would change what is compiled")
+        if handles:
+            handles.clear()
+            drop_what_is_open()
+            say("torch.compile was called: what runs from then on is not recorded, for hooks would change what is compiled")
         return function(*arguments, **keywords)
 
     return compiling
+
+
+def drop_what_is_open():
+    """No hook tells any more where the calls of modules end."""
+    profiler = _library.current()
+    try:
+        if known and profiler is not None and profiler.enabled:
+            profiler.disable()
+            profiler.enable()
+    except _library.Error as error:
+        say(f"recording ended at torch.compile: {error}")
 
 
 # --- GPUs ---
