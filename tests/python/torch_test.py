@@ -196,9 +196,14 @@ class Names(Case):
             for words in ({}, {"start_pos": 5}, {"start_pos": ids(1)}, {"attention_mask": ids(1, 9)}, {"past_key_values": ((row, row),)}):
                 model(ids(1, 2), **words)
             model(ids(1, 2), 30)
+            for words in ({"start_pos": -100}, {"start_pos": -1}, {"start_pos": 2**64}):
+                model(ids(1, 2), **words)
+            for past in (), (None, None), (((row, row),) * 2,), ((7, 8),), ((ids(1), ids(1)),):
+                model(ids(1, 2), past_key_values=past)
             print(lengths)
         """)
-        self.assertIn("[0, 7, 0, 9, 9, 32]\n", script.done.stdout)
+        self.assertIn(f"{[0, 7, 0, 9, 9, 32, *[0] * 8]}\n", script.done.stdout)
+        self.assertEqual(len(script.recorded.steps), 1 + 14)
 
     def test_modules_that_no_rule_knows_have_the_name_they_have_in_the_model(self):
         script = Script("""
@@ -539,6 +544,16 @@ class Python(Case):
         self.assertIn("[3]\n", script.done.stdout)
         self.assertEqual(script.phases(), {"decode": (3, 3)})
         self.assertIn("recording ", script.done.stderr)
+
+    def test_a_recording_in_memory_by_hand_is_described(self):
+        path = ":".join([str(SITE / "plumb/_attach"), *filter(None, [CLEAN.get("PYTHONPATH")])])
+        script = FOLDER / "by_hand.py"
+        script.write_text(MODEL + "Decoder()(ids(1, 1))\n")
+        done = subprocess.run([PYTHON, script], capture_output=True, text=True, cwd=FOLDER, timeout=HANG,
+                              env={**CLEAN, "PYTHONPATH": path, "PLUMB": "on,out=none,metrics=by_hand.prom"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("not recorded", done.stderr)
+        self.assertIn('model_name="Decoder"', (FOLDER / "by_hand.prom").read_text())
 
     def test_without_the_extension_it_steps_aside_and_says_so(self):
         script = Script("Decoder()(ids(1, 1))", PLUMB_PYTHON="ctypes")

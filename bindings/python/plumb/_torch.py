@@ -345,7 +345,8 @@ def tell_what_was_met(module, layers):
     profiler = _library.current()
     if most_layers < 0:
         tell("engine", f"PyTorch {torch.__version__}\tPYTHONPATH")
-        tell("recording", f"{os.stat(profiler.path).st_ino}\t{profiler.path}")
+        if profiler.path:
+            tell("recording", f"{os.stat(profiler.path).st_ino}\t{profiler.path}")
         profiler.describe("engine", f"PyTorch {torch.__version__}, not built for this profiler")
         profiler.describe("device", device_of(module))
     if layers > most_layers:
@@ -380,13 +381,14 @@ def kv_length_of(given, tokens):
     """0: not known. Nothing is asked that a device would have to answer."""
     before = next((given[name] for name in POSITIONS if type(given.get(name)) is int), None)
     if before is not None:
-        return before + tokens
+        return before + tokens if 0 <= before < 2**63 else 0
     mask, past = given.get("attention_mask"), given.get("past_key_values")
     if isinstance(mask, torch.Tensor) and mask.dim() == 2:
         return mask.shape[-1]
-    if isinstance(past, tuple):
-        return past[0][0].shape[-2] + tokens
-    return 0
+    try:
+        return past[0][0].shape[-2] + tokens if isinstance(past, tuple) else 0
+    except Exception:  # a cache of another form
+        return 0
 
 
 def step_of(module, arguments, keywords):
