@@ -387,6 +387,43 @@ class Lives(Case):
         self.assertEqual(len(failures), 1)
         self.assertIn("this profiler is closed", failures[0])
 
+    def test_nobody_waits_for_a_long_call_of_another_thread_but_who_closes(self):
+        entered, ended = threading.Event(), threading.Event()
+
+        def long_call(handle):
+            entered.set()
+            ended.wait()
+            return 0
+
+        prof = recording()
+        asking = threading.Thread(target=prof._call, args=(long_call,))
+        asking.start()
+        entered.wait()
+        prof.request(1, "queue")
+        self.assertTrue(prof.enabled)
+        closing = [threading.Thread(target=prof.close) for _ in range(2)]
+        for thread in closing:
+            thread.start()
+        while prof.enabled:
+            pass
+        with self.assertRaisesRegex(plumb.Error, "this profiler is closed"):
+            prof.request(1, "end")
+        self.assertEqual([thread.is_alive() for thread in closing], [True, True])
+        ended.set()
+        for thread in (asking, *closing):
+            thread.join()
+        self.assertEqual(plumb.ask("requests", FILE)["requests"], 1)
+
+    def test_a_handler_of_a_signal_may_close_what_its_thread_uses(self):
+        def closed_within(handle):
+            prof.close()
+            return 0
+
+        prof = recording()
+        prof._call(closed_within)
+        with recording() as again:
+            self.assertTrue(again.enabled)
+
     def child(self, body):
         """What `body` gives in a forked child that is inside a layer and a brick of this process."""
         with plumb.layer(1), plumb.brick("attention"):

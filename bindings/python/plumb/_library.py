@@ -2,8 +2,8 @@
 """libplumb itself, and the cold half of the package: the profiler and its life, errors, decorators. What a decode loop calls
 is `core`: the extension, or _fallback where there is none.
 
-Thread rule: every function from any thread. A Profiler's lock is held around each call into libplumb, so that nobody
-closes what another thread still uses; a forked child gets locks of its own."""
+Thread rule: every function from any thread. close() of a Profiler waits for the calls of other threads into libplumb; these wait for
+nobody. A forked child gets locks of its own."""
 
 import atexit
 import ctypes
@@ -113,30 +113,40 @@ class Profiler:
     """An open recording; made by profiler(). As a context manager it closes itself."""
 
     def __init__(self, spec):
-        self._lock = threading.RLock()
         self._handle = ctypes.c_void_p()
+        self._used_by_nobody()
         settle(spec)
         check(lib.plumb_open(None if spec is None else os.fsencode(spec), ctypes.byref(self._handle)))
+        self._is_open = True
         self._recording()
 
+    def _used_by_nobody(self):
+        self._users = []  # the threads that are in _call()
+        self._left = threading.Condition()  # one of them has left, and close() may wait for that
+
     def _recording(self):
-        core._use(self._handle.value if lib.plumb_enabled(self._handle) else 0)
+        with self._left:
+            core._use(self._handle.value if self.enabled else 0)
 
     def _call(self, function, *arguments):
-        with self._lock:
-            if not self._handle:
+        self._users.append(threading.get_ident())  # before the look at _is_open: close() looks at both the other way round
+        try:
+            if not self._is_open:
                 raise Error("this profiler is closed: open another one with plumb.profiler(spec)", "invalid_argument")
-            try:
-                code = function(self._handle, *arguments)
-            except ctypes.ArgumentError as wrong:
-                raise TypeError(str(wrong)) from None
-            check(code)
+            check(function(self._handle, *arguments))
+        except ctypes.ArgumentError as wrong:
+            raise TypeError(str(wrong)) from None
+        finally:
+            self._users.remove(threading.get_ident())
+            if not self._is_open:
+                with self._left:
+                    self._left.notify_all()
 
     @property
     def enabled(self):
         """Whether it records."""
-        with self._lock:
-            return bool(self._handle) and bool(lib.plumb_enabled(self._handle))
+        with self._left:
+            return self._is_open and bool(lib.plumb_enabled(self._handle))
 
     @property
     def path(self):
@@ -197,14 +207,17 @@ class Profiler:
     def close(self):
         """Finishes the recording. What is open now is dropped and counted; scopes that begin later are not recorded."""
         global _current
-        with self._lock:
+        with self._left:
             if not self._handle:
                 return
+            self._is_open = False
             core._use(0)
+            self._left.wait_for(lambda: {*self._users} <= {threading.get_ident()})  # where a handler of a signal closes, its thread is one
             handle, self._handle = self._handle, ctypes.c_void_p()
             if _current is self:
                 _current = None
-            check(lib.plumb_close(handle))
+            if handle:  # else another thread closed it meanwhile
+                check(lib.plumb_close(handle))
 
     def __enter__(self):
         return self
@@ -278,7 +291,7 @@ def _in_forked_child():
     global _lock
     _lock = threading.RLock()
     if _current is not None:
-        _current._lock = threading.RLock()
+        _current._used_by_nobody()
         _current._recording()
 
 
