@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import unittest
 
@@ -462,9 +463,34 @@ class Lives(Case):
         found = [{(row["name"], row["layer"]) for row in Recorded(PLUMB, path).scopes} for path in FOLDER.glob("own-*.plumb")]
         self.assertEqual(sorted(map(sorted, found)), [[("attention", 1)], [("sampling", 9)]])
 
-    def program(self, text, **environment):
-        return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=FOLDER,
+    def program(self, text, *words, **environment):
+        return subprocess.run([sys.executable, "-c", text, *words], capture_output=True, text=True, cwd=FOLDER,
                               env={**os.environ, "PYTHONPATH": str(SITE), "PYTHONDONTWRITEBYTECODE": "1", **environment})
+
+    def test_a_worker_of_multiprocessing_that_ends_by_itself_finishes_its_recording(self):
+        text = """
+            import multiprocessing, os, sys, plumb
+            def work():
+                with plumb.step(tokens=1), plumb.brick("attention"):
+                    pass
+                os.write(1, plumb.profiler().path.encode() + b"\\n")  # in one piece
+            if __name__ == "__main__":
+                if len(sys.argv) == 1:  # else the worker is the first to use it
+                    work()
+                workers = [multiprocessing.get_context("fork").Process(target=work) for _ in range(2)]
+                for worker in workers: worker.start()
+                for worker in workers: worker.join()
+                assert [worker.exitcode for worker in workers] == [0, 0], workers
+        """
+        for argument in ([], ["later"]):
+            done = self.program(textwrap.dedent(text), *argument, PLUMB="on,warmup=0,fork=own,out=worker-%p.plumb")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            paths = done.stdout.split()
+            self.assertEqual(len(paths), 2 if argument else 3)
+            for path in paths:
+                report = plumb.ask("report", FOLDER / path)
+                self.assertEqual([row["name"] for row in report["bricks"]], ["attention"])
+                self.assertEqual([note for note in report["notes"] if "the ring of a process" in note], [])
 
     def test_the_environment_decides_where_the_program_says_nothing(self):
         text = "import plumb\nwith plumb.step(tokens=1), plumb.brick('attention'): pass\n"

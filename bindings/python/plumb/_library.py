@@ -13,6 +13,7 @@ import inspect
 import json
 import os
 import pathlib
+import sys
 import threading
 import warnings
 
@@ -119,6 +120,7 @@ class Profiler:
         check(lib.plumb_open(None if spec is None else os.fsencode(spec), ctypes.byref(self._handle)))
         self._is_open = True
         self._recording()
+        _close_with_worker()
 
     def _used_by_nobody(self):
         self._users = []  # the threads that are in _call()
@@ -287,12 +289,22 @@ def _close_at_exit():
             warnings.warn(str(error), RuntimeWarning)
 
 
+def _close_with_worker(_=None):
+    """A process of multiprocessing that was forked ends without atexit, with finalizers of its own."""
+    multiprocessing = sys.modules.get("multiprocessing")
+    if multiprocessing is not None and multiprocessing.parent_process() is not None:
+        multiprocessing.util.Finalize(None, _close_at_exit, exitpriority=-1000)  # after all others
+
+
 def _in_forked_child():
     global _lock
     _lock = threading.RLock()
     if _current is not None:
         _current._used_by_nobody()
         _current._recording()
+        util = sys.modules.get("multiprocessing.util")
+        if util is not None and _current.enabled:
+            util.register_after_fork(_current, _close_with_worker)
 
 
 def ask(answer, *files, **options):
