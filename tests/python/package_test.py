@@ -5,6 +5,7 @@ over ctypes.
 usage: package_test.py PLUMB FOLDER_OF_THE_PACKAGE extension|ctypes [CLASS…]"""
 
 import ast
+import functools
 import inspect
 import os
 import pathlib
@@ -15,6 +16,7 @@ import tempfile
 import textwrap
 import threading
 import unittest
+import warnings
 
 PLUMB, SITE = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 CORE = sys.argv[3]
@@ -236,11 +238,32 @@ class Stack(Case):
                 in_a_thread(close, generator)
         self.assertEqual(sorted(self.leaves()), [("attention", 2), ("sampling", 5)])
 
+    def test_a_decorated_function_that_gives_what_runs_later_says_that_its_time_is_not_there(self):
+        async def coroutine():
+            return 7
+
+        def by_another(function):
+            return functools.wraps(function)(lambda *arguments: function(*arguments))
+
+        with recording():
+            for function, kind in ((by_another(coroutine), "coroutine"), (by_another(self.suspended), "generator")):
+                scoped = plumb.brick("attention")(function)
+                with self.assertWarnsRegex(RuntimeWarning, f"gave a {kind}, which runs later: <plumb brick 'attention'>"):
+                    scoped("sampling").close() if kind == "generator" else scoped().close()
+            listed = plumb.brick("attention")(functools.wraps(self.suspended)(lambda name: list(self.suspended(name))))
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                self.assertEqual(listed("sampling"), [None])
+
     def test_generators_and_coroutines_cannot_be_decorated(self):
         async def coroutine():
             pass
 
-        for function in (self.suspended, coroutine):
+        class Called:
+            async def __call__(self):
+                pass
+
+        for function in (self.suspended, coroutine, functools.partial(coroutine), Called()):
             with self.assertRaisesRegex(TypeError, "write `with` around parts of it"):
                 plumb.brick("attention")(function)
 

@@ -15,6 +15,7 @@ import os
 import pathlib
 import sys
 import threading
+import types
 import warnings
 
 from . import _build
@@ -23,6 +24,7 @@ CODES = ("ok", "invalid_argument", "not_found", "already_exists", "unavailable",
          "permission", "pending", "out_of_memory", "failed")
 OUTCOMES = ("pass", "fail", "unknown")
 REQUEST_PHASES = ("queue", "prefill", "kv_transfer", "decode", "end")
+SUSPENDED = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 
 
 class Error(Exception):
@@ -269,14 +271,20 @@ def _first_use():
 
 
 def _decorate(scope, function):
-    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        raise TypeError(f"{function.__name__}() is suspended in the middle, and other scopes may end meanwhile: write `with` "
-                        "around parts of it that hold no yield and no await")
+    name = getattr(function, "__name__", repr(function))
+    for called in (function, type(function).__call__):
+        if inspect.isgeneratorfunction(called) or inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called):
+            raise TypeError(f"{name}() is suspended in the middle, and other scopes may end meanwhile: write `with` "
+                            "around parts of it that hold no yield and no await")
 
     @functools.wraps(function)
     def scoped(*arguments, **keywords):
         with scope:
-            return function(*arguments, **keywords)
+            result = function(*arguments, **keywords)
+        if type(result) in SUSPENDED:  # no reason to end an engine
+            warnings.warn(f"{name}() gave a {type(result).__name__}, which runs later: {scope} has the time of making it alone; write `with` "
+                          "around parts of it that hold no yield and no await", RuntimeWarning, stacklevel=2)
+        return result
 
     return scoped
 
