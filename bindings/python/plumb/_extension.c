@@ -68,7 +68,8 @@ static int ask_environment(void) {
     return done != NULL;
 }
 
-static int intern(Scope* scope) {
+int intern(Scope* scope) {
+    static int told;
     PyObject* known = PyDict_GetItemWithError(names, scope->text);
     if (known != NULL) {
         scope->name = (plumb_name)PyLong_AsLong(known);
@@ -81,8 +82,10 @@ static int intern(Scope* scope) {
     plumb_name name = 0;
     const plumb_code code = lib.intern(profiler, text, scope->category, &name);
     if (code != plumb_ok) {
-        (void)raise_code(code);
-        return 0;
+        const int again = told;
+        told = 1;
+        return again || PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%R is recorded as \"unnamed\": %s", scope->text,
+                                         lib.last_error()) == 0;
     }
     known = PyLong_FromLong(name);
     const int kept = known != NULL && PyDict_SetItem(names, scope->text, known) == 0;
@@ -118,7 +121,7 @@ static inline int begin(Scope* scope, uintptr_t id) {
         } else {
             code = lib.push_scope(profiler, scope->queue, scope->name, work_of(scope));
         }
-        if (PLUMB_RARE(code != plumb_ok)) {
+        if (PLUMB_RARE(code != plumb_ok) && profiler != NULL) { // else it was closed while intern() warned
             (void)raise_code(code);
             return 0;
         }
@@ -303,6 +306,14 @@ static PyObject* make_brick(PyObject* Py_UNUSED(module), PyObject* const* values
                             PyObject* keywords) {
     if (count != 1 || !PyUnicode_Check(values[0])) {
         PyErr_SetString(PyExc_TypeError, "a brick takes its name, and keywords");
+        return NULL;
+    }
+    Py_ssize_t size = 0;
+    if (PyUnicode_AsUTF8AndSize(values[0], &size) == NULL) {
+        return NULL;
+    }
+    if (size == 0) {
+        PyErr_SetString(PyExc_ValueError, "a name is empty: give its text");
         return NULL;
     }
     Scope* scope = new_scope(kind_brick);

@@ -43,6 +43,9 @@ extern unsigned generation;      // grows whenever what is open ends with it
 extern int asked_environment;    // whether somebody decided what `profiler` is
 extern PyTypeObject* scope_type;
 
+/// Gives a brick its number. Where the library has no room for the name it stays 0, "unnamed", which a warning says once: no reason to
+/// end an engine. False with an exception. REQUIRES: something records.
+int intern(Scope* scope);
 /// Begins a scope of this thread under an address that no other open one has. False with an exception.
 int begin_scope(Scope* scope, uintptr_t id);
 /// Ends it, and what is still open in it. Does nothing where it ended with one around it.

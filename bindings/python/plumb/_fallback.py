@@ -6,6 +6,7 @@ import itertools
 import math
 import operator
 import threading
+import warnings
 
 from . import _library
 
@@ -36,6 +37,7 @@ class State:
     generation = 1
     asked_environment = False
     names = {}
+    told = False  # of a name that the library has no room for
 
 
 class Stack(threading.local):
@@ -64,6 +66,12 @@ _stack = Stack()
 def _check(code):
     if code:
         raise _library.Error(_lib.plumb_last_error().decode(), code)
+
+
+def _tell_once(sentence):
+    if not State.told:
+        State.told = True
+        warnings.warn(sentence, RuntimeWarning, stacklevel=5)
 
 
 def _own_stack():
@@ -99,7 +107,9 @@ class Scope:
         if not self._name:
             if self._text not in State.names:
                 name = ctypes.c_uint16()
-                _check(_lib.plumb_intern(State.profiler, self._text.encode(), self._category, ctypes.byref(name)))
+                if _lib.plumb_intern(State.profiler, self._text.encode(), self._category, ctypes.byref(name)):
+                    _tell_once(f'{self._text!r} is recorded as "unnamed": {_lib.plumb_last_error().decode()}')
+                    return 0
                 State.names[self._text] = name.value
             self._name = State.names[self._text]
         return self._name
@@ -167,6 +177,8 @@ def _work(**given):
 def brick(name, /, *, bytes=0, flops=0, elements=0, bytes_per_kv=0, category="other"):
     if not isinstance(name, str):
         raise TypeError("a brick takes its name, and keywords")
+    if not name.encode():
+        raise ValueError("a name is empty: give its text")
     work = _work(bytes=bytes, flops=flops, elements=elements, bytes_per_kv=bytes_per_kv)
     known = bytes or flops or elements or bytes_per_kv
     return _scope("brick", ctypes.byref(work) if known else None, name, _word(CATEGORIES, category, "category"))

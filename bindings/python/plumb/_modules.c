@@ -153,6 +153,9 @@ static int find_queue(int device, const plumb_queue** queue) {
 static void open_brick(Call* call, double rows) {
     const Module* is = call->is;
     const plumb_queue* queue = NULL;
+    if (PLUMB_RARE(is->brick->name == 0) && profiler != NULL && !intern(is->brick)) { // may warn
+        PyErr_Clear();
+    }
     if (!find_queue(call->device, &queue)) {
         return;
     }
