@@ -88,6 +88,15 @@ class Scopes(Case):
         self.assertEqual(self.leaves(), [("attention", 0), ("attention", 1), ("of_our_own", None)] * 4)
         self.assert_no_loss()
 
+    def test_tokens_replace_those_of_the_phase_wherever_they_are_given_and_0_is_not_known(self):
+        with recording():
+            for given in ({"decode_tokens": 3, "tokens": 0}, {"tokens": 0, "decode_tokens": 3}, {"tokens": 3, "decode_tokens": 5},
+                          {"decode_tokens": 5, "tokens": 3}):
+                with plumb.step("mixed", prefill_tokens=7, **given):
+                    pass
+        phase = plumb.ask("report", FILE)["phases"][0]
+        self.assertEqual((phase["prefill_tokens"], phase["decode_tokens"]), (4 * 7, 4 * 3))
+
     def test_work_that_is_known_late_replaces_what_was_given(self):
         with recording(), plumb.step(tokens=1):
             with plumb.brick("sampling", bytes=1):
@@ -237,6 +246,26 @@ class Stack(Case):
                 next(generator)
                 in_a_thread(close, generator)
         self.assertEqual(sorted(self.leaves()), [("attention", 2), ("sampling", 5)])
+
+    def test_a_generator_ends_its_own_scope_alone_as_deep_as_the_library_keeps(self):
+        def in_layer_5():
+            with plumb.layer(5):
+                yield
+
+        for depth in (5, 33, 62):
+            with recording():
+                for _ in range(depth):
+                    plumb.push(plumb.layer(1))
+                generator = in_layer_5()
+                next(generator)
+                with plumb.brick("sampling"):
+                    generator.close()
+                    with plumb.brick("embedding"):
+                        pass
+                for _ in range(depth):
+                    plumb.pop()
+                self.assert_nothing_open()
+            self.assertEqual(self.leaves(), [("sampling", 5), ("embedding", 1)], depth)
 
     def test_a_decorated_function_that_gives_what_runs_later_says_that_its_time_is_not_there(self):
         async def coroutine():

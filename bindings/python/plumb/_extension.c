@@ -26,7 +26,7 @@ static PyObject *error_type, *first_use, *decorate; // of _library.py
 
 /// What a thread has open. plumb_pop_scope() ends the innermost: only with this does the end of a generator, or of a scope that was
 /// begun in another mode, end no other scope. `ids` holds the Scope of a with statement, 0 for push().
-enum { most_ids = 32 }; // what lies deeper is ended innermost first
+enum { most_ids = 64 }; // as deep as the library keeps; what lies deeper is ended innermost first
 typedef struct Stack {
     unsigned generation;
     unsigned depth;
@@ -234,7 +234,6 @@ static Word brick_keywords[] = {{"bytes", 0},        {"flops", 0},    {"elements
 enum { category_keyword = 4 };
 static Word step_keywords[] = {{"prefill_tokens", 0}, {"decode_tokens", 0}, {"sequences", 0},
                                {"kv_length", 0},      {"tokens", 0},        {0, 0}};
-enum { tokens_keyword = 4 };
 enum { most_index = 65534 }; // of a layer: what a record has room for
 
 /// Negative with an exception.
@@ -352,8 +351,9 @@ static PyObject* make_step(PyObject* Py_UNUSED(module), PyObject* const* values,
         return NULL;
     }
     plumb_step* step = &scope->is.step;
+    uint64_t tokens = 0; // not known
     uint64_t* const fields[] = {&step->prefill_tokens, &step->decode_tokens, &step->sequences, &step->kv_length,
-                                phase == plumb_phase_prefill ? &step->prefill_tokens : &step->decode_tokens};
+                                &tokens};
     const Py_ssize_t given = keywords != NULL ? PyTuple_Size(keywords) : 0;
     step->struct_size = sizeof *step;
     step->phase = phase;
@@ -366,6 +366,9 @@ static PyObject* make_step(PyObject* Py_UNUSED(module), PyObject* const* values,
             Py_DECREF(scope);
             return NULL;
         }
+    }
+    if (tokens != 0) {
+        *(phase == plumb_phase_prefill ? &step->prefill_tokens : &step->decode_tokens) = tokens;
     }
     return (PyObject*)scope;
 }
