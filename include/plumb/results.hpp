@@ -279,8 +279,8 @@ struct ExportWindow {
 };
 /// The samples of a window; reads no more of the file than it needs where the recording says which steps lie where. Gives
 /// sentences that whoever looks at the output should know. A format for viewers that are slow with more than 2 million slices
-/// (perfetto) has whole steps evenly spaced where nothing is set. Errors: as above; invalid_argument for a track that is not there;
-/// not_found where nothing lies in the window; then nothing was written.
+/// (perfetto) has whole steps evenly spaced, and nothing that lies in no step, where nothing is set and all are more. Errors: as
+/// above; invalid_argument for a track that is not there; not_found where nothing lies in the window; then nothing was written.
 PLUMB_API Result<std::vector<std::string>> export_recording(const std::string& recording, std::string_view format,
                                                             std::ostream& out, const ExportWindow& window);
 

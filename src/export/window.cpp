@@ -177,15 +177,18 @@ void count(const resolve::ResolvedBatch& all, const resolve::ResolvedBatch& kept
     }
 }
 
-/// Every n-th step, so that no more than `most` slices are left; empty where all fit.
-Result<std::optional<StepRanges>> thinned(const recording::RecordedRun& run, std::uint64_t most, std::string& said) {
+/// Every n-th step, so that no more than `most` slices are left; empty where all fit, or where no step is.
+Result<std::optional<StepRanges>> thinned(const recording::RecordedRun& run, std::uint64_t most,
+                                          std::vector<std::string>& notes) {
     std::map<std::uint64_t, std::uint64_t> slices; // by step
-    std::uint64_t all = 0;
+    std::uint64_t inside = 0, outside = 0;         // of steps
     const Status read = resolve::resolve_samples(run, options_of(run), [&](const resolve::ResolvedBatch& batch) {
         const auto count = [&](const auto& things) {
             for (const auto& thing : things) {
-                ++all;
-                if (thing.step != resolve::no_step) {
+                if (thing.step == resolve::no_step) {
+                    ++outside;
+                } else {
+                    ++inside;
                     ++slices[thing.step];
                 }
             }
@@ -197,24 +200,33 @@ Result<std::optional<StepRanges>> thinned(const recording::RecordedRun& run, std
     if (!read.ok()) {
         return read.error();
     }
-    if (all <= most || slices.empty()) {
+    if (inside + outside <= most || slices.empty()) {
         return std::optional<StepRanges>();
     }
+    const std::string slow = "viewers are slow beyond " + std::to_string(most);
+    if (outside != 0) {
+        notes.push_back(std::to_string(outside) + " slices that lie in no step are left out, since " + slow +
+                        ": --tracks keeps all of a thread");
+    }
+    StepRanges chosen;
+    if (inside <= most) {
+        chosen.add(slices.begin()->first, slices.rbegin()->first);
+        return std::optional(std::move(chosen));
+    }
     const std::vector<std::pair<std::uint64_t, std::uint64_t>> in_order(slices.begin(), slices.end());
-    for (std::uint64_t every = all / most + 1;; ++every) {
+    for (std::uint64_t every = inside / most + 1;; ++every) {
         std::uint64_t kept = 0, steps = 0;
         for (std::size_t i = 0; i < in_order.size(); i += every) {
             kept += in_order[i].second;
             ++steps;
         }
         if (kept <= most || steps == 1) {
-            StepRanges chosen;
             for (std::size_t i = 0; i < in_order.size(); i += every) {
                 chosen.add(in_order[i].first, in_order[i].first);
             }
-            said = "one step in " + std::to_string(every) + " is here, " + std::to_string(steps) + " of " +
-                   std::to_string(slices.size()) + ", since all would be " + std::to_string(all) +
-                   " slices and viewers are slow beyond " + std::to_string(most) + ": choose others with --steps";
+            notes.push_back("one step in " + std::to_string(every) + " is here, " + std::to_string(steps) + " of " +
+                            std::to_string(slices.size()) + ", since all would be " + std::to_string(inside) +
+                            " slices and " + slow + ": choose others with --steps");
             return std::optional(std::move(chosen));
         }
     }
@@ -251,15 +263,11 @@ Result<WindowedFeed> window_of(const recording::RecordedRun& run, const ExportWi
         made.notes.push_back("the slowest steps are " + list_of(*window.steps));
     }
     if (window.empty() && most_slices != 0 && run.facts->records > most_slices) {
-        std::string said;
-        Result<std::optional<StepRanges>> fewer = thinned(run, most_slices, said);
+        Result<std::optional<StepRanges>> fewer = thinned(run, most_slices, made.notes);
         if (!fewer.ok()) {
             return fewer.error();
         }
-        if (fewer->has_value()) {
-            window.steps = std::move(*fewer);
-            made.notes.push_back(said);
-        }
+        window.steps = std::move(*fewer);
     }
     if (window.empty()) {
         made.feed = samples_of(run);

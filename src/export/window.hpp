@@ -28,7 +28,8 @@ struct WindowedFeed {
     std::vector<std::string> notes;
 };
 
-/// Without a window and with `most_slices` (0: any number), whole steps evenly spaced, as many as that allows.
+/// Without a window and with `most_slices` (0: any number), where all are more: whole steps evenly spaced, as many as that allows, and
+/// nothing of no step.
 /// Errors: invalid_argument for a track that is not there; not_found where no step is left to choose from; what reading gives.
 [[nodiscard]] Result<WindowedFeed> window_of(const recording::RecordedRun& run, const ExportWindow& window,
                                              std::uint64_t most_slices);

@@ -462,30 +462,33 @@ TEST(Window, requests_are_those_that_its_steps_had_and_are_whole) {
     EXPECT_EQ(requests, (std::vector<std::size_t>{2, 2, 3, 1, 28, 0}));
 }
 
+/// Of a format of so many slices: how many of each step are there, and what is said.
+std::vector<std::string> slices_of(const std::string& path, std::uint64_t most,
+                                   std::map<std::uint64_t, std::uint64_t>& by_step) {
+    const auto opened = recording::open_run(path);
+    EXPECT_TRUE(opened.ok());
+    const auto part = window_of(*opened, {}, most);
+    EXPECT_TRUE(part.ok());
+    EXPECT_TRUE(part->feed
+                    .for_each_batch([&](const resolve::ResolvedBatch& batch) {
+                        for (const auto& sample : batch.samples) {
+                            ++by_step[sample.step];
+                        }
+                        for (const auto& submission : batch.submissions) {
+                            ++by_step[submission.step];
+                        }
+                        return true;
+                    })
+                    .ok());
+    return part->notes;
+}
+
 TEST(Window, without_one_a_format_of_few_slices_has_whole_steps_evenly_spaced) {
     SteppedRun run(9);
     run.close();
-    const auto opened = recording::open_run(run.path());
-    ASSERT_TRUE(opened.ok());
-    const auto slices_of = [&](std::uint64_t most, std::map<std::uint64_t, std::uint64_t>& by_step) {
-        const auto part = window_of(*opened, {}, most);
-        EXPECT_TRUE(part.ok());
-        EXPECT_TRUE(part->feed
-                        .for_each_batch([&](const resolve::ResolvedBatch& batch) {
-                            for (const auto& sample : batch.samples) {
-                                ++by_step[sample.step];
-                            }
-                            for (const auto& submission : batch.submissions) {
-                                ++by_step[submission.step];
-                            }
-                            return true;
-                        })
-                        .ok());
-        return part->notes;
-    };
     std::map<std::uint64_t, std::uint64_t> all, some;
-    EXPECT_TRUE(slices_of(1'000'000, all).empty());
-    const auto notes = slices_of(500, some);
+    EXPECT_TRUE(slices_of(run.path(), 1'000'000, all).empty());
+    const auto notes = slices_of(run.path(), 500, some);
     std::uint64_t kept = 0;
     const std::uint64_t every = std::next(some.begin())->first;
     for (const auto& [step, slices] : some) {
@@ -496,8 +499,26 @@ TEST(Window, without_one_a_format_of_few_slices_has_whole_steps_evenly_spaced) {
     EXPECT_LE(kept, 500U);
     EXPECT_GT(kept, 300U);
     EXPECT_EQ(some.size(), 200 / every + (200 % every != 0 ? 1 : 0));
-    ASSERT_EQ(notes.size(), 1U);
-    EXPECT_EQ(notes[0].substr(0, 12), "one step in ");
+    ASSERT_EQ(notes.size(), 2U);
+    EXPECT_EQ(notes[1].substr(0, 12), "one step in ");
+}
+
+TEST(Window, slices_in_no_step_cost_no_step_and_it_is_said_that_they_are_left_out) {
+    SteppedRun run(9);
+    run.close();
+    std::map<std::uint64_t, std::uint64_t> all, some;
+    EXPECT_TRUE(slices_of(run.path(), 1'000'000, all).empty());
+    EXPECT_EQ(all.at(resolve::no_step), 200U);
+    all.erase(resolve::no_step);
+    std::uint64_t inside = 0;
+    for (const auto& [step, slices] : all) {
+        inside += slices;
+    }
+    const auto notes = slices_of(run.path(), inside, some);
+    EXPECT_EQ(some, all);
+    EXPECT_EQ(notes,
+              std::vector<std::string>{"200 slices that lie in no step are left out, since viewers are slow beyond " +
+                                       std::to_string(inside) + ": --tracks keeps all of a thread"});
 }
 
 } // namespace
