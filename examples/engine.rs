@@ -45,13 +45,16 @@ pub struct Plumb(*mut Profiler);
 unsafe impl Send for Plumb {}
 unsafe impl Sync for Plumb {} // every function from any thread
 
-/// Ends what it stands for, in the order in which Rust drops: the innermost first. It stays on its thread.
+/// Ends what it stands for, in the order in which Rust drops: the innermost first. It stays on its thread. None: the push
+/// was refused, and there is nothing to end.
 #[must_use = "a scope lasts as long as its guard: let _brick = …"]
-pub struct Scope<'a>(&'a Plumb, PhantomData<*const ()>);
+pub struct Scope<'a>(Option<&'a Plumb>, PhantomData<*const ()>);
 
 impl Drop for Scope<'_> {
     fn drop(&mut self) {
-        unsafe { plumb_pop_scope(self.0 .0) };
+        if let Some(plumb) = self.0 {
+            unsafe { plumb_pop_scope(plumb.0) };
+        }
     }
 }
 impl Drop for Plumb {
@@ -77,21 +80,21 @@ impl Plumb {
         }
         name
     }
+    fn begun(&self, code: c_int) -> Scope<'_> {
+        Scope((code == 0).then_some(self), PhantomData)
+    }
     pub fn decode_step(&self, tokens: u64, kv_length: u64) -> Scope<'_> {
         let size = std::mem::size_of::<Step>() as u32;
         let step = Step { struct_size: size, phase: 2, prefill_tokens: 0, decode_tokens: tokens, sequences: tokens, kv_length };
-        unsafe { plumb_push_step(self.0, std::ptr::null(), &step) };
-        Scope(self, PhantomData)
+        self.begun(unsafe { plumb_push_step(self.0, std::ptr::null(), &step) })
     }
     pub fn layer(&self, index: u32) -> Scope<'_> {
-        unsafe { plumb_push_layer(self.0, index) };
-        Scope(self, PhantomData)
+        self.begun(unsafe { plumb_push_layer(self.0, index) })
     }
     pub fn brick(&self, name: u16, bytes: f64, flops: f64) -> Scope<'_> {
         let size = std::mem::size_of::<Work>() as u32;
         let work = Work { struct_size: size, reserved: 0, bytes, flops, elements: 0.0, bytes_per_kv: 0.0 };
-        unsafe { plumb_push_scope(self.0, std::ptr::null(), name, &work) };
-        Scope(self, PhantomData)
+        self.begun(unsafe { plumb_push_scope(self.0, std::ptr::null(), name, &work) })
     }
 }
 // [/rguard]

@@ -21,7 +21,8 @@ typedef struct plumb_ggml {
     plumb_queue queue;
     plumb_ggml_node node;    // the last one
     uint32_t layer_plus_one; // that is open
-    int timed;               // the step that is open is
+    int step_is_open;
+    int timed; // the step that is open is
     int brick_is_open;
 } plumb_ggml;
 
@@ -45,15 +46,16 @@ static inline void plumb_ggml_enter_layer(plumb_ggml* ggml, uint32_t layer_plus_
         if (ggml->layer_plus_one != 0) {
             (void)plumb_pop_scope(ggml->profiler);
         }
-        ggml->layer_plus_one = layer_plus_one;
-        if (layer_plus_one != 0) {
-            (void)plumb_push_layer(ggml->profiler, layer_plus_one - 1);
+        ggml->layer_plus_one = 0;
+        if (layer_plus_one != 0 && plumb_push_layer(ggml->profiler, layer_plus_one - 1) == plumb_ok) {
+            ggml->layer_plus_one = layer_plus_one;
         }
     }
 }
 
 static inline plumb_code plumb_ggml_begin_step(plumb_ggml* ggml, const plumb_step* step) {
     const plumb_code pushed = plumb_push_step(ggml->profiler, NULL, step);
+    ggml->step_is_open = pushed == plumb_ok;
     memset(&ggml->node, 0, sizeof ggml->node);
     ggml->node.struct_size = sizeof ggml->node;
     ggml->node.kv_length = pushed == plumb_ok ? step->kv_length : 0;
@@ -61,11 +63,15 @@ static inline plumb_code plumb_ggml_begin_step(plumb_ggml* ggml, const plumb_ste
     return pushed;
 }
 
-/// Also ends what a graph that was given up left open.
+/// Also ends what a graph that was given up left open. Nothing for a step that was refused.
 static inline plumb_code plumb_ggml_end_step(plumb_ggml* ggml) {
     plumb_ggml_leave_brick(ggml);
     plumb_ggml_enter_layer(ggml, 0);
     ggml->timed = 0;
+    if (!ggml->step_is_open) {
+        return plumb_ok;
+    }
+    ggml->step_is_open = 0;
     return plumb_pop_scope(ggml->profiler);
 }
 

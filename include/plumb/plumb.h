@@ -204,7 +204,8 @@ typedef struct plumb_step {
 } plumb_step;
 
 /// One forward pass, one layer in it, one brick in that; each to its plumb_pop_scope(). `work` may be NULL. What finds no room, or
-/// lies deeper than 64, is dropped and counted, and its pop ends nothing else.
+/// lies deeper than 64, is dropped and counted, and its pop ends nothing else. One that returns another code than plumb_ok began
+/// nothing: it has no pop.
 PLUMB_C_API plumb_code plumb_push_step(plumb_profiler* profiler, const plumb_queue* queue, const plumb_step* step);
 PLUMB_C_API plumb_code plumb_push_layer(plumb_profiler* profiler, uint32_t index);
 PLUMB_C_API plumb_code plumb_push_scope(plumb_profiler* profiler, const plumb_queue* queue, plumb_name name,

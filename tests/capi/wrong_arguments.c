@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Wrong arguments: a code and a sentence each, and the profiler goes on. */
+#include <ggml.h>
+#include <plumb/ggml.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -169,6 +171,23 @@ static void test_values(plumb_profiler* profiler) {
     CHECK_FAILS(plumb_pop_scope(profiler), plumb_invalid_argument, "nothing");
 }
 
+/* Whoever ends a step that was refused ends nothing. */
+static void test_refused_step(plumb_profiler* profiler) {
+    plumb_ggml bricks;
+    plumb_step step;
+    memset(&step, 0, sizeof step);
+    CHECK_OK(plumb_ggml_init(&bricks, profiler, "ggml"));
+    CHECK_OK(plumb_push_scope(profiler, NULL, plumb_brick_attention, NULL));
+    CHECK_FAILS(plumb_ggml_begin_step(&bricks, &step), plumb_invalid_argument, "plumb_step");
+    CHECK_OK(plumb_ggml_end_step(&bricks));
+    step.struct_size = sizeof step;
+    step.phase = plumb_phase_decode;
+    CHECK_OK(plumb_ggml_begin_step(&bricks, &step));
+    CHECK_OK(plumb_ggml_end_step(&bricks));
+    CHECK_OK(plumb_pop_scope(profiler)); /* the brick, which is still open */
+    CHECK_FAILS(plumb_pop_scope(profiler), plumb_invalid_argument, "nothing");
+}
+
 static void test_questions(const char* folder) {
     plumb_question question;
     char* json = (char*)1;
@@ -201,6 +220,7 @@ void test_wrong_arguments(const char* folder) {
     test_null_profiler();
     test_null_arguments(profiler);
     test_values(profiler);
+    test_refused_step(profiler);
     test_questions(folder);
     CHECK_OK(plumb_push_scope(profiler, NULL, plumb_brick_attention, NULL));
     CHECK_OK(plumb_pop_scope(profiler));
