@@ -238,10 +238,13 @@ Result<std::string> make_scratch_folder(const char* name) {
 }
 
 std::string terminal_text(std::string text, std::string_view kept) {
-    for (char& character : text) {
-        const auto byte = static_cast<unsigned char>(character);
-        const bool harmless = (byte >= 0x20 && byte != 0x7F) || kept.find(character) != std::string_view::npos;
-        character = harmless ? character : '?';
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        const auto byte = static_cast<unsigned char>(text[at]);
+        if (byte == 0xC2 && at + 1 < text.size() && (static_cast<unsigned char>(text[at + 1]) & 0xE0) == 0x80) { // C1
+            text.replace(at, 2, "?");
+        } else if ((byte < 0x20 || byte == 0x7F) && kept.find(text[at]) == std::string_view::npos) {
+            text[at] = '?';
+        }
     }
     return text;
 }

@@ -84,7 +84,7 @@ class OutputFile {
 /// `kept`: control characters that stay.
 int say_error(const std::string& sentence, bool json, std::string_view kept = {});
 
-/// `text` with a stand-in for every control character: a name in a file must not command the terminal.
+/// `text` with a stand-in for every control character (C0, DEL, C1): a name in a file must not command the terminal.
 [[nodiscard]] std::string terminal_text(std::string text, std::string_view kept = {});
 
 /// A new folder for what is needed for a while, below TMPDIR.

@@ -47,6 +47,11 @@ Error Database::refused(const HttpAnswer& answer) const {
         return {ErrorCode::permission,
                 where() + " does not let this user in; set CLICKHOUSE_USER and CLICKHOUSE_PASSWORD"};
     }
+    if (answer.status >= 300 && answer.status < 400) {
+        return {ErrorCode::failed,
+                where() + " sends on to " + (answer.location.empty() ? "no place" : first_line(answer.location)) +
+                    " (HTTP " + std::to_string(answer.status) + "); name the server that takes rows"};
+    }
     return {ErrorCode::failed, where() + " refuses (HTTP " + std::to_string(answer.status) + "): " + first_line(said)};
 }
 
@@ -56,10 +61,15 @@ Result<std::string> Database::ask(std::string parameters, std::string_view body)
     request.body = body;
     for (const auto& [variable, header] :
          {std::pair("CLICKHOUSE_USER", "X-ClickHouse-User"), std::pair("CLICKHOUSE_PASSWORD", "X-ClickHouse-Key")}) {
-        if (const char* const value = std::getenv(variable);
-            value != nullptr && std::string_view(value).find_first_of("\r\n") == std::string_view::npos) {
-            request.headers.emplace_back(header, value);
+        const char* const value = std::getenv(variable);
+        if (value == nullptr) {
+            continue;
         }
+        if (std::string_view(value).find_first_of("\r\n") != std::string_view::npos) {
+            return Error{ErrorCode::invalid_argument,
+                         std::string(variable) + " holds a line end, which cannot be sent; set it without"};
+        }
+        request.headers.emplace_back(header, value);
     }
     Result<HttpAnswer> answer = post(server_, request, limits_, stop_);
     if (!answer) {

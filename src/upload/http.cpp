@@ -160,6 +160,9 @@ bool HttpReader::read_head(std::string_view head) {
 }
 
 bool HttpReader::read_header(std::string_view name, std::string_view value) {
+    if (same_word(name, "Location")) {
+        answer_.location = value;
+    }
     if (same_word(name, "Transfer-Encoding")) {
         how_ = Body::chunked;
         return same_word(value, "chunked");

@@ -31,6 +31,7 @@ struct HttpRequest {
 
 struct HttpAnswer {
     int status = 0;
+    std::string location; // of a redirect
     std::string body;
 };
 

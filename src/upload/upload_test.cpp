@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstdlib>
+
 #include "export/planted_source_testing.hpp"
 #include "upload/stand_in_testing.hpp"
 
@@ -72,6 +75,32 @@ TEST(Upload, what_a_server_refuses_is_one_sentence_that_says_what_to_do) {
         EXPECT_NE(done.error().message.find(part), std::string::npos) << done.error().message;
         EXPECT_EQ(done.error().message.find('\n'), std::string::npos) << done.error().message;
     }
+}
+
+TEST(Upload, a_redirect_says_where_it_leads) {
+    const StandIn server([](const Heard&) {
+        return Reaction{
+            "HTTP/1.1 307 Temporary Redirect\r\nlocation: http://other:8123/x\r\nContent-Length: 0\r\n\r\n"};
+    });
+    const Result<Uploaded> done = sent_to(server, some_rows());
+    ASSERT_FALSE(done.ok());
+    EXPECT_NE(done.error().message.find(" sends on to http://other:8123/x (HTTP 307); name the server"),
+              std::string::npos)
+        << done.error().message;
+}
+
+TEST(Upload, a_password_with_a_line_end_is_refused_before_anything_is_sent) {
+    std::atomic<int> asked = 0;
+    const StandIn server([&](const Heard&) {
+        ++asked;
+        return Reaction{answer_of("")};
+    });
+    ::setenv("CLICKHOUSE_PASSWORD", "secret\r", 1);
+    const Result<Uploaded> done = sent_to(server, some_rows());
+    ::unsetenv("CLICKHOUSE_PASSWORD");
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().message, "CLICKHOUSE_PASSWORD holds a line end, which cannot be sent; set it without");
+    EXPECT_EQ(asked, 0);
 }
 
 } // namespace

@@ -253,6 +253,10 @@ class Compare(Case):
 class Checks(Case):
     """plumb budget, check and layers: what they say, and what they exit with."""
 
+    def test_a_name_in_an_error_commands_no_terminal(self):
+        for command in ("\x1b", "\x7f", "\x9b"):
+            self.assert_bad_input(plumb("layers", f"absent{command}31m.plumb"), "absent?31m.plumb")
+
     def json_of(self, code, *words):
         done = plumb(*words, "--json")
         self.assertEqual((done.returncode, done.stderr), (code, ""), done.stdout)
