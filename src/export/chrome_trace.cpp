@@ -489,6 +489,9 @@ class TraceWriter {
     }
 
     void write_trailer(const Status& read) {
+        if (left_out_ != 0 && source_.tell) {
+            source_.tell(left_out_note(left_out_));
+        }
         std::string text;
         base::JsonWriter json(text);
         json.begin_object();

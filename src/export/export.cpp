@@ -213,6 +213,9 @@ Result<std::vector<std::string>> export_recording(const std::string& recording, 
     if (!part.ok()) {
         return part.error();
     }
+    part->feed.tell = [&notes = part->notes](std::string sentence) {
+        notes.push_back(std::move(sentence));
+    };
     if (part->given == nullptr) {
         const Status written = exporting::write_as(format, part->feed, out);
         return written.ok() ? Result<std::vector<std::string>>(std::move(part->notes)) : written.error();

@@ -204,7 +204,10 @@ class PerfettoWriter {
             notes.emplace_back(resolve::inferred_launches_note);
         }
         if (left_out_ != 0) {
-            notes.push_back(std::to_string(left_out_) + " slices are left out: they have no place on the time line");
+            notes.push_back(left_out_note(left_out_));
+            if (source_.tell) {
+                source_.tell(notes.back());
+            }
         }
         if (!read.ok()) {
             notes.push_back("cut short: " + read.error().message);

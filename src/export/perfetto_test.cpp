@@ -150,6 +150,22 @@ TEST(Perfetto, what_has_no_place_on_the_time_line_is_left_out_and_said) {
     EXPECT_NE(written(source).find("2 slices are left out"), std::string::npos);
 }
 
+TEST(Perfetto, what_is_left_out_is_told_to_whoever_asked) {
+    PlantedSource source;
+    source.add(SampleKind::scope, 1, 5, -7);
+    SampleFeed feed = source;
+    std::vector<std::string> told;
+    feed.tell = [&](std::string sentence) {
+        told.push_back(std::move(sentence));
+    };
+    for (const char* format : {"perfetto", "chrome_trace"}) {
+        std::ostringstream out;
+        EXPECT_TRUE(write_as(format, feed, out).ok());
+    }
+    const std::string sentence = "1 slices are left out: they have no place on the time line";
+    EXPECT_EQ(told, (std::vector<std::string>{sentence, sentence}));
+}
+
 TEST(Perfetto, an_output_that_refuses_data_is_an_error) {
     PlantedSource source;
     source.add_steps(10, 2);

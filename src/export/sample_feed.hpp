@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "plumb/result.hpp"
 #include "recording/recorded_run.hpp"
@@ -30,6 +31,8 @@ struct SampleFeed {
     std::function<Status(const StepTaker& take)> for_each_step = {};
     /// Of a window: every mark of a request of the whole recording, which is read for it; batches hold none. Without it they do.
     std::function<Status(const RequestTaker& take)> for_each_request = {};
+    /// Takes a sentence for whoever asked for the output, about what is not in it. May be empty.
+    std::function<void(std::string)> tell = {};
     bool whole_steps = true; // false: of a step, samples may be left out
 };
 

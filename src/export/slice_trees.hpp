@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -19,29 +21,14 @@ class SliceTrees {
   public:
     static constexpr std::size_t max_lanes = 4096;
 
-    /// Lane by lane, begin(lane, slice, parent) and end(lane, slice) in the order of time; parent is null where nothing
-    /// of the lane is around it.
+    /// begin(lane, slice, parent) and end(lane, slice), in each lane in the order of time; parent is null where nothing of the
+    /// lane is around it.
     template <class Begin, class End>
     void flush(Begin&& begin, End&& end) {
-        for (std::size_t lane = 0; size() != 0 && lane < max_lanes; ++lane) {
-            give(lane, begin, end);
-            trees_.clear();
-            // In the order of their ends, as the next lane wants them.
-            std::vector<Slice> rest;
-            rest.swap(rest_);
-            std::stable_sort(rest.begin(), rest.end(), [](const Slice& a, const Slice& b) {
-                return a.end_ns != b.end_ns ? a.end_ns < b.end_ns : a.begin_ns > b.begin_ns;
-            });
-            until_ =
-                lane + 1 < written_until_.size() ? written_until_[lane + 1] : std::numeric_limits<std::int64_t>::min();
-            for (const Slice& slice : rest) {
-                add(slice);
-            }
-        }
-        left_out_ += size();
+        give_trees(begin, end);
         trees_.clear();
+        give_rest(begin, end);
         rest_.clear();
-        until_ = written_until_.empty() ? std::numeric_limits<std::int64_t>::min() : written_until_[0];
     }
 
     void add(const Slice& slice) {
@@ -87,8 +74,8 @@ class SliceTrees {
     };
 
     template <class Begin, class End>
-    void give(std::size_t lane, Begin&& begin, End&& end) {
-        written_until_.resize(std::max(written_until_.size(), lane + 1), std::numeric_limits<std::int64_t>::min());
+    void give_trees(Begin&& begin, End&& end) {
+        constexpr std::size_t lane = 0;
         std::vector<std::uint32_t>& open = open_; // whose children are being given
         for (const std::uint32_t root : trees_.roots) {
             std::uint32_t at = root;
@@ -111,15 +98,58 @@ class SliceTrees {
                 }
                 at = trees_.nodes[at].next;
             }
-            written_until_[lane] = trees_.nodes[root].slice.end_ns;
+            until_ = trees_.nodes[root].slice.end_ns;
         }
+    }
+
+    /// Each slice inside the shortest that is open and holds it, else into the lane that became free last before it.
+    template <class Begin, class End>
+    void give_rest(Begin&& begin, End&& end) {
+        if (rest_.empty()) {
+            return;
+        }
+        std::reverse(rest_.begin(), rest_.end()); // of two that are alike, the later is around the other
+        std::stable_sort(rest_.begin(), rest_.end(), [](const Slice& a, const Slice& b) {
+            return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.end_ns > b.end_ns;
+        });
+        std::set<LaneEnd> innermost; // of lanes that are not free
+        const auto end_those_until = [&](std::int64_t now_ns) {
+            while (!innermost.empty() && innermost.begin()->first <= now_ns) {
+                const auto [end_ns, lane] = innermost.extract(innermost.begin()).value();
+                std::vector<const Slice*>& within = within_[lane];
+                end(lane, *within.back());
+                within.pop_back();
+                within.empty() ? free_.emplace(end_ns, lane) : innermost.emplace(within.back()->end_ns, lane);
+            }
+        };
+        for (const Slice& slice : rest_) {
+            end_those_until(slice.begin_ns);
+            std::size_t lane = within_.size();
+            if (const auto around = innermost.lower_bound({slice.end_ns, 0}); around != innermost.end()) {
+                lane = innermost.extract(around).value().second;
+            } else if (const auto later = free_.upper_bound({slice.begin_ns, max_lanes}); later != free_.begin()) {
+                lane = free_.extract(std::prev(later)).value().second;
+            } else if (lane == max_lanes) {
+                ++left_out_;
+                continue;
+            } else {
+                within_.emplace_back();
+            }
+            begin(lane, slice, within_[lane].empty() ? nullptr : within_[lane].back());
+            within_[lane].push_back(&slice);
+            innermost.emplace(slice.end_ns, lane);
+        }
+        end_those_until(std::numeric_limits<std::int64_t>::max());
     }
 
     Trees trees_;
     std::vector<Slice> rest_; // of other lanes
     std::vector<std::uint32_t> open_;
-    std::vector<std::int64_t> written_until_; // by lane
-    std::int64_t until_ = std::numeric_limits<std::int64_t>::min();
+    std::int64_t until_ = std::numeric_limits<std::int64_t>::min(); // the first lane is written
+    using LaneEnd = std::pair<std::int64_t, std::size_t>;
+    std::set<LaneEnd> free_; // of the others, and until when each is written
+    /// What is open, by lane; the first has none.
+    std::vector<std::vector<const Slice*>> within_{std::vector<const Slice*>()};
     std::uint64_t left_out_ = 0;
 };
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 
@@ -60,6 +61,40 @@ TEST(SliceTrees, a_slice_of_no_length_before_another_is_its_neighbour) {
     trees.add({5, 5, 'a'});
     trees.add({5, 9, 'b'});
     EXPECT_EQ(given(trees), "0+a 0-a 0+b 0-b ");
+}
+
+TEST(SliceTrees, in_further_lanes_too_parents_are_around_their_children) {
+    SliceTrees<Piece> trees;
+    trees.add({0, 20, 'a'});
+    trees.add({10, 30, 'b'});
+    trees.add({10, 30, 'c'});
+    trees.add({30, 35, 'd'});
+    trees.add({10, 40, 'e'});
+    EXPECT_EQ(given(trees), "0+a 0-a 0+d 0-d 1+e 1+cine 1+binc 1-b 1-c 1-e ");
+}
+
+TEST(SliceTrees, as_many_lanes_as_slices_overlap_are_enough_from_flush_to_flush) {
+    constexpr std::int64_t at_once = SliceTrees<Piece>::max_lanes, all = at_once * 10;
+    SliceTrees<Piece> trees;
+    std::size_t lanes = 0, given = 0;
+    const auto flush = [&] {
+        trees.flush(
+            [&](std::size_t lane, const Piece&, const Piece*) {
+                lanes = std::max(lanes, lane + 1);
+                ++given;
+            },
+            [](std::size_t, const Piece&) {});
+    };
+    for (std::int64_t i = 0; i < all; ++i) {
+        trees.add({i, i + at_once});
+        if (i % 9999 == 0) {
+            flush();
+        }
+    }
+    flush();
+    EXPECT_EQ(trees.left_out(), 0U);
+    EXPECT_EQ(given, static_cast<std::size_t>(all));
+    EXPECT_EQ(lanes, static_cast<std::size_t>(at_once));
 }
 
 TEST(SliceTrees, any_slices_in_any_order_nest_in_their_lanes_and_none_is_lost) {

@@ -83,6 +83,10 @@ NameWords::Entry NameWords::entry(std::uint16_t id) const {
     return {id == 0 ? "unnamed" : "name " + std::to_string(id), Category::other};
 }
 
+std::string left_out_note(std::uint64_t slices) {
+    return std::to_string(slices) + " slices are left out: they have no place on the time line";
+}
+
 void put_pairs(base::JsonWriter& json, std::string_view name,
                const std::vector<std::pair<std::string, std::string>>& pairs) {
     json.key(name);

@@ -74,6 +74,9 @@ class NameText {
     std::vector<std::string> texts_;
 };
 
+/// Of slices that a trace does not hold.
+[[nodiscard]] std::string left_out_note(std::uint64_t slices);
+
 /// A list of {"key": …, "value": …}.
 void put_pairs(base::JsonWriter& json, std::string_view name,
                const std::vector<std::pair<std::string, std::string>>& pairs);
