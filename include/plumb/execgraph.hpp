@@ -139,6 +139,8 @@ class PLUMB_API ExecGraph {
     [[nodiscard]] PathAnalysis analyse() const;
     /// Length of the critical path if every leaf with the name, kind and side of this node took no time; O(V+E).
     [[nodiscard]] std::int64_t length_without(const GraphNode& like) const;
+    /// The same without these leaves, all together.
+    [[nodiscard]] std::int64_t length_without_all(const std::vector<NodeId>& leaves) const;
     /// Transfers whose data came back within `window_ns`: buffers swapped where both are known, else opposite directions and
     /// as many bytes. In the order of their way back.
     [[nodiscard]] std::vector<PingPong> ping_pong(std::int64_t window_ns) const;

@@ -130,6 +130,17 @@ std::int64_t ExecGraph::length_without(const GraphNode& like) const {
     return tails.empty() ? 0 : *std::max_element(tails.begin(), tails.end());
 }
 
+std::int64_t ExecGraph::length_without_all(const std::vector<NodeId>& leaves) const {
+    std::vector<bool> left_out(nodes_.size());
+    for (const NodeId id : leaves) {
+        left_out[id] = true;
+    }
+    const Passes passes{*this};
+    const std::vector<std::int64_t> tails =
+        passes.tails([&](std::uint32_t row) { return left_out[node_of_row(row)] ? 0 : passes.weight(row); });
+    return tails.empty() ? 0 : *std::max_element(tails.begin(), tails.end());
+}
+
 std::vector<NodeId> ExecGraph::outer_first() const {
     std::vector<NodeId> order;
     order.reserve(nodes_.size());

@@ -81,6 +81,17 @@ TEST(CriticalPath, what_a_part_is_worth_ends_where_the_next_path_begins) {
     EXPECT_EQ(graph.length_without(graph[1]), 100);
 }
 
+/// Two ways of 100 and 70; the first is two parts of 50.
+TEST(CriticalPath, what_several_parts_are_worth_together_is_not_the_sum_of_what_each_is) {
+    Builder b;
+    const NodeId there = b.add("there", 50), back = b.add("back", 50), beside = b.add("beside", 70);
+    b.builder.depend(there, back);
+    const ExecGraph graph = b.build();
+    EXPECT_EQ(graph.length_without_all({there}), 70);
+    EXPECT_EQ(graph.length_without_all({there, back}), 70) << "not 40 shorter";
+    EXPECT_EQ(graph.length_without_all({there, back, beside}), 0);
+}
+
 TEST(CriticalPath, a_part_of_the_host_is_not_one_of_the_device_that_has_its_name) {
     ExecGraphBuilder builder;
     GraphNode part;

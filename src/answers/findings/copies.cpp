@@ -2,6 +2,7 @@
 // Copies that undo each other: from the graph of one step.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "answers/findings/detect.hpp"
@@ -18,6 +19,20 @@ double call_at_most(const FoundInPhase& found, const std::string& name, bool dev
         }
     }
     return most;
+}
+
+/// How much shorter the path is without all of these; absent: `plumb path` cannot tell of one of them.
+std::optional<double> gain_without(const PathReport& path, const std::set<NodeId>& copies) {
+    for (const NodeId id : copies) {
+        for (const PathRow& row : path.rows) {
+            const GraphNode& node = path.graph[id];
+            if (row.name == path.graph.name_of(id) && row.kind == node.kind && row.device == node.device &&
+                !row.gain_ns.value) {
+                return std::nullopt;
+            }
+        }
+    }
+    return static_cast<double>(path.analysis.length_ns - path.graph.length_without_all({copies.begin(), copies.end()}));
 }
 
 /// From the end of what its track did before it to its begin, by node; 0 for the first of a track.
@@ -59,8 +74,12 @@ void find_ping_pong(FoundInPhase& found) {
     for (const PingPong& pair : path.ping_pong) {
         transfers.insert({pair.there, pair.back});
     }
+    if (transfers.empty()) {
+        return;
+    }
     Finding finding;
     finding.kind = FindingKind::ping_pong;
+    double copies_ns = 0;
     for (const auto& [id, gap] : gaps_before(path.graph, transfers)) {
         const GraphNode& node = path.graph[id];
         const auto duration = static_cast<double>(node.duration_ns);
@@ -69,17 +88,22 @@ void find_ping_pong(FoundInPhase& found) {
             finding.subject.empty() && node.parent != no_node && path.graph[node.parent].kind == NodeKind::brick
                 ? brick
                 : finding.subject;
-        finding.likely_ns += duration * share_of_path(found, path.graph.name_of(id));
+        copies_ns += duration;
         finding.at_most_ns += std::max(duration, call_at_most(found, brick, node.device)) + gap;
     }
+    const std::optional<double> gain = gain_without(path, transfers);
+    finding.likely_ns = std::min(copies_ns, gain.value_or(copies_ns));
     const std::string step = "in step " + std::to_string(path.step);
     finding.claim = "Buffers go to the other side and come back " + std::to_string(path.ping_pong.size()) +
-                    " times a step, which takes " + us(finding.likely_ns) + ".";
+                    " times a step, which takes " + us(copies_ns) + ".";
     finding.evidence.push_back({"plumb path",
                                 "pairs of copies that undo each other " + step,
                                 {static_cast<double>(path.ping_pong.size()), {}},
                                 ""});
-    finding.evidence.push_back(us_per_step("plumb path", "these copies " + step, finding.likely_ns));
+    finding.evidence.push_back(us_per_step("plumb path", "these copies " + step, copies_ns));
+    if (gain) {
+        finding.evidence.push_back(us_per_step("plumb path", "without all of them its path is shorter by", *gain));
+    }
     finding.refuted_by =
         "work on the other side that changes the buffer in between, and cannot be done where the buffer lies";
     found.add(std::move(finding), Sureness::likely, "the copies are those of one step of median length",
