@@ -77,6 +77,8 @@ struct Row {
     std::uint64_t cut_by_neighbour = 0; // samples that ran beside their neighbour and are counted only from its end
     std::uint64_t sites = 0, sites_timed = 0; // places in the graphs replayed; sum_per_step_ns is of those timed
     Figure raw_sum_per_step_ns;               // with the cost of the stamps left in; only of replays
+    Figure
+        calls_at_once{}; // sum of its samples / the time in which any of them ran, in some of the steps: 4 where four threads share it
 };
 
 /// Accounting of the wall clock of a set of steps (docs/reference/accuracy.md): busy + idle = period,

@@ -23,6 +23,9 @@ namespace {
 
 bool asked_for(const ReportOptions& options, Phase phase) { return !options.phase || *options.phase == phase; }
 
+/// Of each phase, and of what is timed in some steps only: how many calls of a brick run at once is alike in all.
+constexpr std::uint64_t most_kept_steps = 32;
+
 void keep_asked(const ReportOptions& options, std::vector<Row>& rows) {
     std::erase_if(rows, [&](const Row& row) { return !asked_for(options, row.key.phase); });
 }
@@ -52,6 +55,7 @@ void ReportReader::steps_known(const resolve::StepTable& steps, const resolve::T
     for (std::size_t i = 0; i < tracks.size(); ++i) {
         queues_sampled_ = queues_sampled_ || tracks[i].info.sampled_every > 1;
     }
+    choose_kept_steps();
     wall_ = std::make_unique<WallClock>(
         steps,
         [this](std::size_t step, const WallSums& wall) {
@@ -81,6 +85,36 @@ void ReportReader::steps_known(const resolve::StepTable& steps, const resolve::T
         observer_);
     if (observer_ != nullptr) {
         observer_->begin(steps, tracks, wall_->ledger());
+    }
+}
+
+/// Evenly spread.
+void ReportReader::choose_kept_steps() {
+    std::array<std::array<std::uint64_t, 2>, phase_count> all{}, seen{};
+    const auto of_kind = [](auto& counts, const resolve::ResolvedStep& step) -> std::uint64_t& {
+        return counts[static_cast<std::size_t>(step.phase)][step.left_out ? 1 : 0];
+    };
+    const auto may_be_kept = [](const resolve::ResolvedStep& step) {
+        return step.counted && !step.warmup && (!step.left_out || step.device_timed);
+    };
+    for (const resolve::ResolvedStep& step : steps_->all()) {
+        of_kind(all, step) += may_be_kept(step) ? 1 : 0;
+    }
+    for (const resolve::ResolvedStep& step : steps_->all()) {
+        if (may_be_kept(step) && of_kind(seen, step)++ % (of_kind(all, step) / most_kept_steps + 1) == 0) {
+            kept_steps_.push_back(step.id);
+        }
+    }
+    std::sort(kept_steps_.begin(), kept_steps_.end());
+}
+
+void ReportReader::keep_moments_of(std::uint64_t step) {
+    last_step_ = step;
+    const bool keep = std::binary_search(kept_steps_.begin(), kept_steps_.end(), step);
+    for (RowTable* rows : {plain_rows_.get(), layered_rows_.get()}) {
+        if (rows != nullptr) {
+            rows->keep_moments(keep);
+        }
     }
 }
 
@@ -143,6 +177,9 @@ void ReportReader::count(const Sample& sample, TrackTotals& totals) {
 }
 
 void ReportReader::count_row(const Sample& sample, const TrackTotals& totals) {
+    if (sample.step != last_step_) [[unlikely]] {
+        keep_moments_of(sample.step);
+    }
     if (totals.graph == GraphTable::none) {
         if (plain_rows_ != nullptr) {
             plain_rows_->add(sample, totals.source);

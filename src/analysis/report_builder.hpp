@@ -65,6 +65,8 @@ class ReportReader final : public read::Observer {
         std::int64_t self_ns = 0;
     };
 
+    void choose_kept_steps();
+    void keep_moments_of(std::uint64_t step);
     void count(const resolve::Sample& sample, TrackTotals& totals);
     void count_row(const resolve::Sample& sample, const TrackTotals& totals);
     void count_label(const resolve::LabelValue& label);
@@ -97,6 +99,8 @@ class ReportReader final : public read::Observer {
     const resolve::TrackTable* tracks_ = nullptr;
     bool queues_sampled_ = false; // some queue is timed in some steps only
     std::array<PhaseStatistics, phase_count> phases_;
+    std::vector<std::uint64_t> kept_steps_; // ids, sorted: when their samples were is kept
+    std::uint64_t last_step_ = resolve::no_step;
     std::vector<std::unique_ptr<TrackTotals>> tracks_seen_; // by track index
     std::vector<LabelTotal> labels_;
     std::map<std::uint16_t, std::size_t> label_index_;

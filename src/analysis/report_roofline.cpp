@@ -31,16 +31,22 @@ StepBytes bytes_of_bricks(const Report& report) {
     return bytes;
 }
 
-/// Rates are of the calls that gave their work; so are bytes and flops here.
+/// So many calls share the peaks of the place of a row.
+double calls_together(const Row& row) {
+    const bool one_place = !row.device || !row.place.empty(); // several devices have peaks of their own
+    return one_place ? row.calls_at_once.value.value_or(1) : 1;
+}
+
+/// Rates are of the calls that gave their work; so are bytes and flops here, of as many calls as run at once.
 RoofInput input_of(const Row& row, const Report& report, const StepBytes& bytes, bool f32_only) {
     RoofInput input;
     input.f32_only = f32_only;
     input.duration_ns = row.time.mean_ns;
     if (row.gigabytes_per_second.value) {
-        input.bytes = *row.gigabytes_per_second.value * input.duration_ns;
+        input.bytes = *row.gigabytes_per_second.value * input.duration_ns * calls_together(row);
     }
     if (row.teraflops.value) {
-        input.flops = *row.teraflops.value * 1000 * input.duration_ns;
+        input.flops = *row.teraflops.value * 1000 * input.duration_ns * calls_together(row);
     }
     if (const auto found = bytes.find(brick_of(row)); found != bytes.end()) {
         input.data_bytes = found->second;
@@ -99,6 +105,26 @@ void note_outdated_peaks(Report& report, Phase phase, const StepBytes& bytes) {
     report.notes.push_back(worst->key.name + " moves " + percent + " % of the read bandwidth kept" +
                            (day.empty() ? "" : " on " + day) +
                            ": measure again with `plumb selftest --peaks` on a quiet machine.");
+}
+
+/// Their rates are of one call, and what is held against the peaks is not.
+void note_calls_at_once(Report& report, Phase phase) {
+    constexpr double noticed = 1.1;
+    constexpr std::size_t most = 3;
+    std::string names;
+    std::size_t bricks = 0;
+    for (const Row& row : report.bricks) {
+        if (row.key.phase != phase || !row.roof.share.value || calls_together(row) < noticed || bricks == most) {
+            continue;
+        }
+        char times[32];
+        std::snprintf(times, sizeof times, "%.1f", calls_together(row));
+        names += (bricks++ == 0 ? "" : ", ") + row.key.name + " (" + times + ")";
+    }
+    if (bricks != 0) {
+        report.notes.push_back(std::string(phase_word(phase)) + ": calls run side by side, so many at once: " + names +
+                               ". Their % roof and gap are of all that run together, GB/s and TFLOP/s of one.");
+    }
 }
 
 constexpr const char* in_cache = "the bytes fit the last-level cache: memory sets no limit to be held against";
@@ -239,7 +265,7 @@ Figure excess_of(const Row& row, const Peaks* peaks) {
         return stats::absent(in_cache);
     }
     const Figure light = speed_of_light_ns(row.bytes_per_step, peaks);
-    return light.value ? stats::measured(row.sum_per_step_ns - *light.value) : light;
+    return light.value ? stats::measured(row.sum_per_step_ns / calls_together(row) - *light.value) : light;
 }
 
 } // namespace
@@ -266,6 +292,7 @@ void add_peak_notes(Report& report) {
     const StepBytes bytes = bytes_of_bricks(report);
     for (const PhaseSummary& phase : report.phases) {
         note_outdated_peaks(report, phase.phase, bytes);
+        note_calls_at_once(report, phase.phase);
     }
 }
 

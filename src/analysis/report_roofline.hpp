@@ -10,7 +10,7 @@ namespace plumb::analysis {
 void add_rooflines(Report& report, bool damaged);
 
 /// For a report that has its rooflines: one sentence for each phase with a brick that no cache explains and that moves more
-/// than the kept peaks allow.
+/// than the kept peaks allow, and one for each with bricks whose calls run side by side.
 void add_peak_notes(Report& report);
 
 } // namespace plumb::analysis

@@ -64,6 +64,38 @@ TEST(ReportRoofline, rows_are_measured_against_the_peaks_of_their_recording) {
     EXPECT_EQ(row_of(report.bricks, Phase::decode, "sampling")->roof.bottleneck, Bottleneck::unknown);
 }
 
+/// In each of 40 steps of 10 ms four threads move 20 MB each in 6 ms, or all of it one after the other in 1.5 ms each.
+TEST(ReportRoofline, calls_that_run_side_by_side_are_held_against_the_peaks_together) {
+    for (const bool together : {true, false}) {
+        Tape source;
+        source.peaks(host_peaks());
+        const std::int64_t length = (together ? 6'000 : 1'500) * us;
+        for (std::uint32_t thread = 1; thread <= 4; ++thread) {
+            source.track(thread);
+            source.work(thread, Brick::attention, WorkQuantity::bytes, 2e7);
+            source.work(thread, Brick::attention, WorkQuantity::flops, 2e7);
+        }
+        for (std::int64_t step = 0; step < 40; ++step) {
+            const std::int64_t begin = step * 10 * ms;
+            source.step_begin(1, static_cast<std::uint64_t>(step), Phase::decode, begin);
+            for (std::uint32_t thread = 1; thread <= 4; ++thread) {
+                const std::int64_t at = begin + (together ? 0 : (thread - 1) * length);
+                source.context(thread, static_cast<std::uint64_t>(step));
+                source.scope(thread, Brick::attention, at, at + length, flag_work);
+                source.context_end(thread);
+            }
+            source.step_end(1, Phase::decode, begin, begin + 10 * ms);
+        }
+        const Report report = report_of(source);
+        const Row& row = *row_of(report.bricks, Phase::decode, "attention");
+        EXPECT_DOUBLE_EQ(row.calls_at_once.value.value(), together ? 4 : 1);
+        EXPECT_NEAR(row.roof.share.value.value(), (8e7 / 6e6) / 20, 1e-8);
+        EXPECT_DOUBLE_EQ(row.excess_per_step_ns.value.value(), 6e6 - 8e7 / 20);
+        EXPECT_NEAR(row.gigabytes_per_second.value.value(), 2e7 / static_cast<double>(length), 1e-8) << "of one call";
+        EXPECT_EQ(has_note(report, "so many at once: attention (4.0)"), together);
+    }
+}
+
 // One call would fit the cache; all layers of a step do not, so each call finds its weights in memory again.
 TEST(ReportRoofline, what_a_brick_moves_in_a_step_decides_whether_it_fits_the_cache) {
     Tape source;

@@ -40,6 +40,16 @@ void RowStatistics::merge(const RowStatistics& other) {
     flops_.merge(other.flops_);
     elements_.merge(other.elements_);
     barrier_wait_.merge(other.barrier_wait_);
+    kept_.insert(kept_.end(), other.kept_.begin(), other.kept_.end());
+}
+
+Figure RowStatistics::calls_at_once() const {
+    std::vector<Interval> calls = kept_, together;
+    sort_by_begin(calls);
+    unite(calls, together);
+    const auto ran = static_cast<double>(length_of(together));
+    return ran > 0 ? stats::measured(static_cast<double>(length_of(calls)) / ran)
+                   : stats::absent("no sample lies in the steps of which the moments are kept");
 }
 
 void RowStatistics::add_flags(unsigned flags) {
@@ -57,6 +67,7 @@ Row RowStatistics::finish(RowKey key, const PhaseBase& base) const {
     row.below_floor = below_floor_;
     row.may_overlap = may_overlap_;
     row.cut_by_neighbour = cut_;
+    row.calls_at_once = calls_at_once();
     row.raw_sum_per_step_ns = stats::absent("not inside a captured graph");
     if (base.steps != 0) {
         row.calls_per_step = static_cast<double>(row.time.count) / static_cast<double>(base.steps);

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "analysis/interval.hpp"
 #include "plumb/results.hpp"
 #include "resolve/sample.hpp"
 #include "stats/distribution.hpp"
@@ -34,6 +36,10 @@ class RowStatistics {
             add_flags(sample.flags);
         }
     }
+    /// Also when that one was.
+    void keep(const resolve::Sample& sample) {
+        kept_.push_back({sample.begin_ns, sample.begin_ns + sample.duration_ns});
+    }
     void merge(const RowStatistics& other);
     [[nodiscard]] std::uint64_t count() const noexcept { return time_.moments().count(); }
     [[nodiscard]] Row finish(RowKey key, const PhaseBase& base) const;
@@ -61,10 +67,12 @@ class RowStatistics {
     };
 
     void add_flags(unsigned flags);
+    [[nodiscard]] Figure calls_at_once() const;
 
     stats::DurationStatistics time_;
     std::uint64_t launch_wait_ = 0, below_floor_ = 0, may_overlap_ = 0, cut_ = 0;
     Quantity bytes_, flops_, elements_, barrier_wait_;
+    std::vector<Interval> kept_;
 };
 
 } // namespace plumb::analysis

@@ -88,7 +88,7 @@ void RowTable::add(const resolve::Sample& sample, unsigned source) {
         const bool lap = sample.kind == resolve::SampleKind::lap;
         if (const std::uint32_t row = (*slots_[sample.name])[slot_of(sample.phase, lap, sample.leaf, source)])
             [[likely]] {
-            bricks_[row - 1]->statistics.add(sample);
+            add_to(*bricks_[row - 1], sample);
             return;
         }
     }
@@ -109,7 +109,7 @@ void RowTable::add(const resolve::Sample& sample, unsigned source) {
         ++bricks_refused_;
         return;
     }
-    entry->statistics.add(sample);
+    add_to(*entry, sample);
     if (brick_layers_ && sample.layer) {
         key.layer = sample.layer;
         add_to(brick_layer_rows_, *sample.layer, key, sample);
@@ -139,7 +139,7 @@ void RowTable::add_to(Indexed& table, std::uint32_t place, const Key& key, const
         found = table.index.emplace(packed, static_cast<std::uint32_t>(table.rows.size())).first;
         table.rows.push_back(std::make_unique<Entry>(key, &budget_));
     }
-    table.rows[found->second]->statistics.add(sample);
+    add_to(*table.rows[found->second], sample);
 }
 
 std::string RowTable::left_out() const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples sorted into rows: by phase, brick, lap or scope, leaf or parent, source, and layer on demand. One array look-up
-// per sample. Memory is bounded by the number of rows and a budget of histogram blocks, however many names, layers or
-// samples a recording claims. Owned by one report; one thread.
+// per sample. Memory is bounded by the number of rows, a budget of histogram blocks and one of moments, however many names,
+// layers or samples a recording claims. Owned by one report; one thread.
 #pragma once
 
 #include <array>
@@ -54,12 +54,15 @@ class RowTable {
   public:
     static constexpr std::size_t max_rows = 8192; // of each kind: bricks, layers, bricks in layers, bricks in graphs
     static constexpr std::size_t max_sources = 16;
+    static constexpr std::size_t max_kept = std::size_t{1} << 19; // moments of samples: 8 MiB
 
     RowTable(const resolve::NameTable& names, bool brick_layers) : names_(&names), brick_layers_(brick_layers) {}
 
     /// Number of a source; the last one collects what is above the limit.
     [[nodiscard]] unsigned source_number(const RowSource& source);
     [[nodiscard]] const RowSource& source(unsigned number) const { return sources_[number]; }
+    /// Of what is added from now on: whether it is kept when each was, for Row::calls_at_once.
+    void keep_moments(bool keep) noexcept { keep_ = keep; }
     /// `sample.kind` is scope, lap, span or layer.
     void add(const resolve::Sample& sample, unsigned source);
     /// A sample inside a replay: also counts in the rows of its graph.
@@ -104,6 +107,13 @@ class RowTable {
         std::uint64_t refused = 0; // samples
     };
 
+    void add_to(Entry& entry, const resolve::Sample& sample) {
+        entry.statistics.add(sample);
+        if (keep_ && kept_ < max_kept) [[unlikely]] {
+            entry.statistics.keep(sample);
+            ++kept_;
+        }
+    }
     [[nodiscard]] Entry* brick_entry(const Key& key);
     void add_to(Indexed& table, std::uint32_t place, const Key& key, const resolve::Sample& sample);
     [[nodiscard]] Row finish(const Entry& entry, const PhaseBases& bases) const;
@@ -118,6 +128,8 @@ class RowTable {
     const resolve::NameTable* names_;
     bool brick_layers_;
     stats::BlockBudget budget_{std::size_t{40000}}; // 20 MiB
+    bool keep_ = false;
+    std::size_t kept_ = 0;
     std::vector<RowSource> sources_;
     std::vector<std::unique_ptr<Slots>> slots_; // by name id
     std::vector<std::unique_ptr<Entry>> bricks_;

@@ -87,7 +87,12 @@ void describe_rows_of_devices(V& v, const Row& r) {
 template <class V>
 void describe_roofline(V& v, const Row& r) {
     v("bytes_per_step", r.bytes_per_step, "of all calls that stated their bytes");
-    v("excess_per_step_ns", r.excess_per_step_ns, "`sum_per_step_ns` less those bytes at the peak read bandwidth");
+    v("calls_at_once", r.calls_at_once,
+      "sum of its samples / the time in which any of them ran, in up to 32 steps of the phase: 4 where four threads share "
+      "it");
+    v("excess_per_step_ns", r.excess_per_step_ns,
+      "`sum_per_step_ns`, divided by `calls_at_once` where they share the peaks of one place, less those bytes at the "
+      "peak read bandwidth");
     v("intensity", r.roof.intensity, "flops per byte");
     v("share", r.roof.share, "of min(peak flops, intensity × peak bandwidth); absent where intensity is unknown or 0");
     v("memory_share", r.roof.memory_share, "of the peak read bandwidth");
