@@ -100,6 +100,15 @@ const OffCpuThread* longest_in_queue(const FoundInPhase& found) {
     return longest;
 }
 
+/// What all of them wait, per step: they may do so by turns.
+double queued_at_most(const FoundInPhase& found) {
+    double sum = 0;
+    for (const OffCpuThread& thread : found.wall.off_cpu->threads) {
+        sum += works(thread) ? thread.run_queue_ns : 0;
+    }
+    return per_step(found, sum);
+}
+
 /// Why threads were off the CPU, as the kernel counts it.
 void add_causes(const FoundInPhase& found, Finding& finding) {
     constexpr std::size_t most = 3;
@@ -133,7 +142,9 @@ void find_off_cpu(FoundInPhase& found, const WallLane& lane) {
     const double off = (static_cast<double>(lane.tracks) * lane.period_ns - or_zero(lane.busy_sum_ns)) / steps;
     const double queued = waiting == nullptr ? 0 : std::min(off, per_step(found, waiting->run_queue_ns));
     finding.likely_ns = finding.at_most_ns = std::max(idle, queued);
-    if (queued > idle / 2) {
+    const bool for_a_cpu = queued > idle / 2;
+    if (for_a_cpu) {
+        finding.at_most_ns = std::max(idle, std::min(off, queued_at_most(found)));
         finding.claim = waiting->name + " waits " + us(queued) + " per step for a CPU that others have" +
                         (idle > 0 ? "; for " + us(idle) + " no thread of the host is on one." : ".");
     } else {
@@ -146,7 +157,7 @@ void find_off_cpu(FoundInPhase& found, const WallLane& lane) {
     const WallLane& host = found.wall.lanes.front();
     const double uncertain = uncertain_share(host);
     if (!lane.device && uncertain <= little) {
-        finding.subject = main_scope(lane, finding.at_most_ns);
+        finding.subject = main_scope(lane, finding.likely_ns);
         add_scopes(finding, lane, "off the CPU in ");
     } else if (uncertain > little) {
         finding.evidence.push_back(
@@ -156,8 +167,8 @@ void find_off_cpu(FoundInPhase& found, const WallLane& lane) {
     add_causes(found, finding);
     finding.refuted_by =
         "a run on a machine with nothing else to do, its threads bound to cores, that is off the CPU as long";
-    if (queued > idle) {
-        const double sampled = found.wall.off_cpu->covered_ns / found.wall.period_ns;
+    const double sampled = for_a_cpu ? found.wall.off_cpu->covered_ns / found.wall.period_ns : 1;
+    if (queued > idle || sampled < 0.9) {
         found.add(std::move(finding), sampled < 0.9 ? Sureness::likely : Sureness::sure,
                   "the kernel counts for how long a thread waits for a CPU" +
                       (sampled < 0.9 ? ", in " + percent(sampled) + " of the time of these steps" : ""),
