@@ -94,7 +94,7 @@ Result<FindingsReport> read_findings(const std::vector<std::string>& files) {
         Result<FindingsReport> one =
             answers::read_one<FindingsReport>(file, [&](answers::Reading& reading) { return begin(reading, {}); });
         if (!one.ok() && files.size() > 1 && recording::open_run(file).ok()) { // it has no step, say; the others may
-            all.runs.push_back({name_of(file), {}, {}, {one.error().message}});
+            all.runs.push_back({name_of(file), {}, {}, {one.error().message}, false});
             continue;
         }
         if (!one.ok()) {

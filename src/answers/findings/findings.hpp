@@ -64,7 +64,7 @@ struct Finding {
     std::string claim;                  // one sentence
     double at_most_ns = 0;              // a step would be shorter by no more than this
     double likely_ns = 0;               // by this, as far as the rest of the run tells; at most at_most_ns
-    double share = 0;                   // at_most_ns of the mean period, 0..1
+    double share = 0;                   // at_most_ns of the mean period, 0..1; of slow_warm_up that of all steps
     double weight = 0; // likely_ns in all steps of the phase, of the time of all steps: findings are in this order
     Sureness sure = Sureness::possible;
     std::string because; // why so sure and no surer
@@ -83,6 +83,7 @@ struct FindingsOfRun {
     std::vector<Finding> findings;
     std::vector<NotLookedFor> not_looked_for;
     std::vector<std::string> notes;
+    bool looked = true; // false: it holds nothing to look at; notes say why
 };
 
 struct FindingsReport {
@@ -120,7 +121,7 @@ void describe(V& v, const Finding& f) {
     v("claim", f.claim, "one sentence");
     v("at_most_ns", f.at_most_ns, "a step would be shorter by no more than this");
     v("likely_ns", f.likely_ns, "by this, as far as the rest of the run tells");
-    v("share", f.share, "`at_most_ns` of the mean period, 0..1");
+    v("share", f.share, "`at_most_ns` of the mean period, 0..1; of `slow_warm_up` with the period of all steps");
     v("weight", f.weight,
       "`likely_ns` in all steps of the phase, of the time of all steps, 0..1: the order of findings");
     v("sure", f.sure, "");
@@ -143,6 +144,7 @@ void describe(V& v, const FindingsOfRun& r) {
     v("findings", r.findings, "the most worthwhile first; empty: nothing was found");
     v("not_looked_for", r.not_looked_for, "");
     v("notes", r.notes, "sentences the reader must know");
+    v("looked", r.looked, "false: nothing could be looked for, and `notes` say why");
 }
 
 template <class V>

@@ -211,6 +211,13 @@ TEST(Findings, a_wait_for_a_cpu_is_bounded_by_what_wall_says_is_idle) {
     EXPECT_NEAR(found["at_most_ns"].get<double>(), 200'000, 100) << found;
 }
 
+TEST(Findings, a_wait_for_a_cpu_is_sure_only_where_nine_tenths_of_the_phase_are_sampled) {
+    const json found = waits(1, false, 15'000'000); // 150 of 200 us, in 200 of 250 steps
+    EXPECT_NE(found["claim"].get<std::string>().find("waits 150.0 us per step for a CPU"), std::string::npos) << found;
+    EXPECT_EQ(found["sure"], "likely");
+    EXPECT_NE(found["because"].get<std::string>().find("in 80.0 % of the time"), std::string::npos) << found;
+}
+
 TEST(Findings, a_wait_has_a_subject_only_where_one_scope_holds_most_of_it) {
     EXPECT_EQ(waits(1, false, 20'000'000)["subject"], "attention");
     EXPECT_EQ(waits(3, false, 20'000'000)["subject"], "");
@@ -262,6 +269,23 @@ TEST(Findings, of_several_recordings_each_has_its_own_under_its_name) {
     EXPECT_FALSE(support::parsed(alone->json())["runs"][0].contains("recording"));
     EXPECT_NE(ask("findings", {one.path(), "/nowhere.plumb"}).error().message.find("/nowhere.plumb"),
               std::string::npos);
+}
+
+TEST(Findings, of_several_recordings_one_without_steps_says_so_and_not_that_nothing_was_found) {
+    const planted::TemporaryFile one("findings-one"), empty("findings-empty");
+    ASSERT_TRUE(VirtualEngine(7, EngineMode::host).run({}).tape.save(one.path()).ok());
+    planted::Tape tape;
+    tape.track(1);
+    tape.scope(1, Brick::attention, 0, 1'000);
+    ASSERT_TRUE(tape.save(empty.path()).ok());
+    const Result<Answer> both = ask("findings", {one.path(), empty.path()});
+    ASSERT_TRUE(both.ok()) << both.error().message;
+    const json runs = support::parsed(both->json())["runs"];
+    EXPECT_EQ(runs[0]["looked"], true);
+    EXPECT_EQ(runs[1]["looked"], false);
+    const std::string text = both->text();
+    EXPECT_EQ(text.find("no finding", text.find("findings-empty")), std::string::npos) << text;
+    EXPECT_NE(text.find("PLUMB_STEP", text.find("findings-empty")), std::string::npos) << text;
 }
 
 TEST(Findings, a_recording_without_steps_is_an_error_that_says_what_to_do) {

@@ -44,7 +44,7 @@ page::Page page_of(const FindingsReport& report, const TextOptions&) {
         for (std::size_t i = 0; i < run.findings.size(); ++i) {
             add_finding(page, run.findings[i], i + 1);
         }
-        if (run.findings.empty()) {
+        if (run.looked && run.findings.empty()) {
             page.line("no finding: nothing that was looked for takes 2 % of the steps");
         }
         for (const NotLookedFor& missing : run.not_looked_for) {
