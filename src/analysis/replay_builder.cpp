@@ -87,6 +87,7 @@ ReplayRow ReplayReader::row_of(std::uint32_t graph, const recording::GraphInfo& 
     row.eager_steps = info.eager_steps;
     row.rows_used = info.rows_used;
     row.rows_padded = info.rows_padded;
+    row.replays_of_rows = info.replays;
     row.padding_wasted =
         info.rows_padded == 0 ? stats::absent("the engine did not say how many rows it padded")
         : info.rows_used > info.rows_padded

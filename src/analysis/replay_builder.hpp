@@ -31,9 +31,10 @@ struct ReplayRow {
     std::uint64_t unread = 0;       // samples given up because the one before was unread
     Counts eager_steps;             // steps that ran without the graph, by reason
     std::uint64_t rows_used = 0, rows_padded = 0;
-    Figure padding_wasted; // 0..1
-    Counts nodes;          // by type, of the last capture
-    Counts unattributed;   // in no brick, by kernel name
+    std::uint64_t replays_of_rows = 0; // replays that these are of: fewer where the run was cut short
+    Figure padding_wasted;             // 0..1
+    Counts nodes;                      // by type, of the last capture
+    Counts unattributed;               // in no brick, by kernel name
     std::uint64_t node_checks = 0;
     std::vector<NodeChange> node_changes; // last capture against the one before
     std::vector<std::string> baked_in;    // what verify_capture found

@@ -22,7 +22,8 @@ struct HeldBrick {
     bool memory = false;  // the side of its roofline
     double ideal_ns = 0;  // per step, at its roofline
     double explained = 0; // per step, by other findings
-    double left_ns = 0;   // the rest of its time
+    double time_ns = 0;   // per step, in which any call of it runs
+    double left_ns = 0;   // the rest of it
     [[nodiscard]] double share() const { return ideal_ns / left_ns; }
 };
 
@@ -42,10 +43,13 @@ std::vector<HeldBrick> held_bricks(const FoundInPhase& found, std::string& reaso
                                  : roof.share.reason;
             continue;
         }
-        HeldBrick one{&row, roof.memory_share.value.value_or(0) >= roof.compute_share.value.value_or(0),
-                      *roof.share.value * row.sum_per_step_ns,
-                      odd_ns(found, row.key.name) + off_cpu_ns(found, row.key.name, row.device)};
-        one.left_ns = row.sum_per_step_ns - one.explained;
+        HeldBrick one;
+        one.row = &row;
+        one.memory = roof.memory_share.value.value_or(0) >= roof.compute_share.value.value_or(0);
+        one.time_ns = row.sum_per_step_ns / calls_at_once(row);
+        one.ideal_ns = *roof.share.value * one.time_ns;
+        one.explained = odd_ns(found, row.key.name) + off_cpu_ns(found, row.key.name, row.device);
+        one.left_ns = one.time_ns - one.explained;
         if (one.left_ns > one.ideal_ns && one.ideal_ns > 0) {
             held.push_back(one);
         }
@@ -88,7 +92,7 @@ void judge_slow_brick(FoundInPhase& found, const std::vector<HeldBrick>& all, co
     finding.kind = FindingKind::far_from_roofline;
     finding.subject = name;
     finding.likely_ns = (one.left_ns - one.ideal_ns / level) * share_of_path(found, name);
-    finding.at_most_ns = one.row->sum_per_step_ns - one.ideal_ns;
+    finding.at_most_ns = one.time_ns - one.ideal_ns;
     finding.claim = name + " reaches " + percent(one.share()) + " of its roofline (" +
                     (one.memory ? "bandwidth" : "arithmetic") + "), " +
                     (others ? "the other bricks " + percent(level) + "." : "less than half.");
@@ -98,6 +102,9 @@ void judge_slow_brick(FoundInPhase& found, const std::vector<HeldBrick>& all, co
         finding.evidence.push_back({"plumb report", "the other bricks, by half of their time", {100 * level, {}}, "%"});
     }
     finding.evidence.push_back(us_per_step("plumb report", name + ", sum", one.row->sum_per_step_ns));
+    if (calls_at_once(*one.row) > side_by_side) {
+        finding.evidence.push_back({"plumb report", name + ", calls at once", one.row->calls_at_once, ""});
+    }
     if (one.explained > 0) {
         finding.evidence.push_back(us_per_step("plumb wall", "of that, in an odd layer or off the CPU", one.explained));
     }

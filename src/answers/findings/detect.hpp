@@ -20,8 +20,8 @@
 
 namespace plumb::findings {
 
-/// How long each complete step took, in the order of their ends, whether it replayed a captured graph, and for how long its thread
-/// was off the CPU.
+/// How long each complete step took, in the order of their ends, of how many tokens it was, whether it replayed a captured graph, and
+/// for how long its thread was off the CPU.
 class StepWatch final : public read::Observer {
   public:
     struct Step {
@@ -29,6 +29,10 @@ class StepWatch final : public read::Observer {
         bool warmup = false, counted = false, replayed = false; // counted: as the figures of a report are
         double period_ns = 0;
         double off_cpu_ns = 0; // of its thread, of that; 0 where CPU time is not known
+        std::uint32_t prefill_tokens = 0, decode_tokens = 0;
+        [[nodiscard]] bool like(const Step& other) const {
+            return prefill_tokens == other.prefill_tokens && decode_tokens == other.decode_tokens;
+        }
     };
 
     void steps_known(const resolve::StepTable& steps, const resolve::TrackTable& tracks) override;
@@ -55,6 +59,8 @@ struct RunAnswers {
     const std::vector<StepWatch::Step>& steps;
 };
 
+inline constexpr std::uint64_t many_steps = 30;
+
 /// Collects what the functions below find in one phase, and judges how sure it is.
 class FoundInPhase {
   public:
@@ -65,9 +71,12 @@ class FoundInPhase {
     const Phase phase;
     [[nodiscard]] double period_ns() const { return period_ns_; } // mean
     [[nodiscard]] double steps() const { return static_cast<double>(wall.steps); }
+    [[nodiscard]] double all_steps() const { return steps_of_phase_; } // with those that are not counted
 
-    /// Keeps it where it is large enough; fills in share and weight. `at_best`: how sure it may be, given steps enough.
-    void add(Finding finding, Sureness at_best, std::string because, std::uint64_t of_steps);
+    /// Keeps it where it is large enough; fills in share and weight. `at_best`: how sure it may be, if as many steps tell as are
+    /// `enough`.
+    void add(Finding finding, Sureness at_best, std::string because, std::uint64_t of_steps,
+             std::uint64_t enough = many_steps);
     void cannot(FindingKind kind, const std::string& reason) { not_looked_for.push_back({kind, reason}); }
 
     std::vector<Finding> findings;
@@ -75,7 +84,7 @@ class FoundInPhase {
 
   private:
     double period_ns_ = 0, all_ns_ = 0; // of the counted steps of the phase, mean; of all steps, together
-    double steps_of_phase_ = 0;
+    double steps_of_phase_ = 0, phase_ns_ = 0;
     double lost_share_ = 0;
 };
 
@@ -93,6 +102,9 @@ void find_steal(FoundInPhase& found);
 
 /// Three standard errors of the mean call of a row.
 [[nodiscard]] double error_of(const Row& row);
+/// Its calls run side by side, so many at once: the step waits for their time divided by that.
+[[nodiscard]] double calls_at_once(const Row& row);
+inline constexpr double side_by_side = 1.1; // calls at once: more than rounding explains
 /// How much of a brick's time the step would be shorter by without it, 0..1, as the graph of one step tells; 1: it does not.
 [[nodiscard]] double share_of_path(const FoundInPhase& found, const std::string& brick);
 /// Of the time that threads of the host were off the CPU, 0..1: when that was is not known.

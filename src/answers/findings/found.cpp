@@ -8,7 +8,6 @@
 namespace plumb::findings {
 namespace {
 
-constexpr std::uint64_t many_steps = 30, some_steps = 10;
 constexpr double lossy = 0.01; // of the scopes
 
 Sureness lower(Sureness sure) { return sure == Sureness::sure ? Sureness::likely : Sureness::possible; }
@@ -25,6 +24,8 @@ EvidenceRow us_per_step(const char* command, std::string what, double ns) {
 double error_of(const Row& row) {
     return row.time.count != 0 ? 3 * std::sqrt(row.time.variance_ns2 / static_cast<double>(row.time.count)) : 0;
 }
+
+double calls_at_once(const Row& row) { return std::max(1.0, row.calls_at_once.value.value_or(1)); }
 
 double share_of_path(const FoundInPhase& found, const std::string& brick) {
     if (!found.run.path.ok() || found.run.path->phase != found.phase) {
@@ -63,6 +64,7 @@ FoundInPhase::FoundInPhase(const RunAnswers& answers, const WallPhase& account)
         all_ns_ += step.period_ns;
         if (step.phase == phase) {
             steps_of_phase_ += 1;
+            phase_ns_ += step.period_ns;
             periods += step.counted ? step.period_ns : 0;
             counted += step.counted ? 1 : 0;
         }
@@ -75,22 +77,25 @@ FoundInPhase::FoundInPhase(const RunAnswers& answers, const WallPhase& account)
     lost_share_ = lost > 0 ? lost / (lost + static_cast<double>(run.report.scopes)) : 0;
 }
 
-void FoundInPhase::add(Finding finding, Sureness at_best, std::string because, std::uint64_t of_steps) {
+void FoundInPhase::add(Finding finding, Sureness at_best, std::string because, std::uint64_t of_steps,
+                       std::uint64_t enough) {
     if (!(period_ns_ > 0) || !(all_ns_ > 0)) {
         return;
     }
+    // What warm-up loses is of all steps: the counted ones are those without it.
+    const double period = finding.kind == FindingKind::slow_warm_up ? phase_ns_ / steps_of_phase_ : period_ns_;
     finding.phase = phase;
-    finding.at_most_ns = std::min(finding.at_most_ns, period_ns_);
+    finding.at_most_ns = std::min(finding.at_most_ns, period);
     finding.likely_ns = std::min(finding.likely_ns, finding.at_most_ns);
-    finding.share = finding.at_most_ns / period_ns_;
+    finding.share = finding.at_most_ns / period;
     finding.weight = finding.likely_ns * steps_of_phase_ / all_ns_;
-    if (finding.likely_ns < least_finding * period_ns_ || finding.weight < least_finding) {
+    if (finding.likely_ns < least_finding * period || finding.weight < least_finding) {
         return;
     }
     finding.sure = at_best;
     finding.because = std::move(because);
-    if (of_steps < many_steps) {
-        finding.sure = of_steps < some_steps ? Sureness::possible : lower(finding.sure);
+    if (of_steps < enough) {
+        finding.sure = 3 * of_steps < enough ? Sureness::possible : lower(finding.sure);
         finding.because += "; only " + std::to_string(of_steps) + (of_steps == 1 ? " step tells" : " steps tell");
     }
     if (lost_share_ > lossy) {

@@ -13,10 +13,12 @@ bool is_of(const Row& row, const LayerSubject& subject) {
            row.lap == subject.lap && row.device == subject.device && row.basis == subject.basis;
 }
 
+/// Where calls run side by side, sums are of the time in which any of them does.
 struct OddSums {
     double here = 0, fastest = 0; // per step: in the odd layer at most, in the fastest of the others
-    double calls = 0;             // per step, in the odd layer
+    double calls = 0;             // per step, one after the other, in the odd layer
     double share = 0;             // that the odd layer has of all its time in layers
+    double at_once = 1;           // calls, in the odd layer
 };
 
 OddSums sums_of(const Report& report, const OddLayer& odd) {
@@ -27,13 +29,15 @@ OddSums sums_of(const Report& report, const OddLayer& odd) {
         if (!row.key.layer || !is_of(row, odd)) {
             continue;
         }
-        all += row.sum_per_step_ns;
+        const double at_once = calls_at_once(row), sum = row.sum_per_step_ns / at_once;
+        all += sum;
         if (*row.key.layer == odd.layer) {
-            sums.share = row.sum_per_step_ns;
-            sums.here = row.sum_per_step_ns + row.calls_per_step * error_of(row);
-            sums.calls = row.calls_per_step;
+            sums.share = sum;
+            sums.calls = row.calls_per_step / at_once;
+            sums.here = sum + sums.calls * error_of(row);
+            sums.at_once = at_once;
         } else {
-            sums.fastest = any ? std::min(sums.fastest, row.sum_per_step_ns) : row.sum_per_step_ns;
+            sums.fastest = any ? std::min(sums.fastest, sum) : sum;
             any = true;
         }
     }
@@ -43,10 +47,12 @@ OddSums sums_of(const Report& report, const OddLayer& odd) {
 
 struct Excess {
     double likely = 0, at_most = 0, off_cpu = 0; // per step
+    double at_once = 1;                          // calls
     void add(const Excess& other) {
         likely += other.likely;
         at_most += other.at_most;
         off_cpu += other.off_cpu;
+        at_once = std::max(at_once, other.at_once);
     }
 };
 struct OddInLayer {
@@ -65,8 +71,11 @@ Excess excess_of(const FoundInPhase& found, const OddLayer& odd) {
     // In which layers the brick was off the CPU is not known: as much in each as it took there.
     const double off_cpu = sums.share * off_cpu_ns(found, odd.name, odd.device);
     excess.off_cpu = std::min(excess.likely, off_cpu);
+    excess.at_once = sums.at_once;
     return excess;
 }
+
+std::string in_layer(std::uint32_t layer) { return " in layer " + std::to_string(layer); }
 
 std::string name_of(const OddLayer& odd) {
     return (odd.name.empty() ? "the layer as a whole" : odd.name) + (odd.apart.empty() ? "" : " (" + odd.apart + ")");
@@ -101,11 +110,11 @@ void find_odd_layers(FoundInPhase& found) {
             layer.longest = excess.likely;
             layer.worst = &odd;
         }
-        const std::string where = " in layer " + std::to_string(odd.layer);
-        layer.evidence.push_back({"plumb layers", name_of(odd) + where + ", median call", {odd.value / 1e3, {}}, "us"});
+        layer.evidence.push_back(
+            {"plumb layers", name_of(odd) + in_layer(odd.layer) + ", median call", {odd.value / 1e3, {}}, "us"});
         layer.evidence.push_back({"plumb layers", name_of(odd) + " in the other layers", {odd.median / 1e3, {}}, "us"});
         layer.evidence.push_back(
-            {"plumb layers", name_of(odd) + where + ", robust deviations", {odd.robust_z, {}}, ""});
+            {"plumb layers", name_of(odd) + in_layer(odd.layer) + ", robust deviations", {odd.robust_z, {}}, ""});
     }
     for (auto& [number, layer] : layers) {
         const bool by_leaves = layer.widest == nullptr || layer.leaves.likely > layer.outer.likely;
@@ -125,7 +134,14 @@ void find_odd_layers(FoundInPhase& found) {
         finding.evidence = std::move(layer.evidence);
         finding.refuted_by = "a model whose layer " + std::to_string(number) +
                              " is meant to do more; or another run in which it is as fast as the others";
-        found.add(std::move(finding), Sureness::sure, "medians of many calls, far beyond their spread",
+        const bool shared = excess.at_once > side_by_side;
+        if (shared) {
+            finding.evidence.push_back(
+                {"plumb report", "calls of it that run side by side" + in_layer(number), {excess.at_once, {}}, ""});
+        }
+        found.add(std::move(finding), shared ? Sureness::likely : Sureness::sure,
+                  std::string("medians of many calls, far beyond their spread") +
+                      (shared ? "; calls that run side by side need not wait for each other" : ""),
                   found.wall.steps);
     }
 }

@@ -12,7 +12,8 @@ void StepWatch::steps_known(const resolve::StepTable& steps, const resolve::Trac
     for (const resolve::ResolvedStep& step : steps.all()) {
         by_track_[step.track].first.push_back(static_cast<std::uint32_t>(steps_.size()));
         steps_.push_back({step.phase, step.warmup, step.counted && !step.warmup && !step.left_out, false,
-                          static_cast<double>(step.end_ns - step.period_begin_ns), 0});
+                          static_cast<double>(step.end_ns - step.period_begin_ns), 0, step.prefill_tokens,
+                          step.decode_tokens});
     }
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "answers/findings/detect.hpp"
 #include "stats/median.hpp"
@@ -24,10 +26,11 @@ std::vector<Padding> padded_graphs(const FoundInPhase& found) {
         const Figure& span = graph.plain_span_ns.value ? graph.plain_span_ns : graph.device_ns;
         for (const GraphSummary& summary : found.run.report.graphs) {
             if (summary.key == graph.key && summary.phase == found.phase && span.value && graph.padding_wasted.value &&
-                graph.replays != 0) {
-                all.push_back(
-                    {&graph, *span.value, static_cast<double>(graph.rows_padded) / static_cast<double>(graph.replays),
-                     summary.replays_per_step, *graph.padding_wasted.value * *span.value * summary.replays_per_step});
+                graph.replays_of_rows != 0) {
+                all.push_back({&graph, *span.value,
+                               static_cast<double>(graph.rows_padded) / static_cast<double>(graph.replays_of_rows),
+                               summary.replays_per_step,
+                               *graph.padding_wasted.value * *span.value * summary.replays_per_step});
                 break;
             }
         }
@@ -114,7 +117,33 @@ void find_eager_steps(FoundInPhase& found) {
     }
     finding.refuted_by = "steps without a graph that had more to do, such as rows or shapes that no graph fits";
     found.add(std::move(finding), Sureness::likely, "steps that differ in this may differ in other things",
-              std::min(eager, replayed) * 3);
+              std::min(eager, replayed), many_steps / 3);
+}
+
+using StepPointers = std::vector<const StepWatch::Step*>;
+
+/// Those of as many tokens as most of the later half of the counted ones.
+StepPointers steps_of_like_tokens(const FoundInPhase& found) {
+    StepPointers counted, like;
+    for (const StepWatch::Step& step : found.run.steps) {
+        if (step.phase == found.phase && step.counted) {
+            counted.push_back(&step);
+        }
+    }
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> later; // by tokens
+    const StepWatch::Step* usual = nullptr;
+    std::size_t most = 0;
+    for (std::size_t i = counted.size() / 2; i < counted.size(); ++i) {
+        const std::size_t steps = ++later[{counted[i]->prefill_tokens, counted[i]->decode_tokens}];
+        usual = steps > most ? counted[i] : usual;
+        most = std::max(most, steps);
+    }
+    for (const StepWatch::Step& step : found.run.steps) {
+        if (step.phase == found.phase && usual != nullptr && step.like(*usual)) {
+            like.push_back(&step);
+        }
+    }
+    return like;
 }
 
 } // namespace
@@ -133,20 +162,20 @@ void find_slow_warm_up(FoundInPhase& found) {
     std::size_t set_aside = 0;
     // Without devices a stall of the host is a finding of its own; with them the host waits for them off the CPU.
     const bool no_device = found.wall.bound == WallBound::no_device;
-    for (const StepWatch::Step& step : found.run.steps) {
-        if (step.phase == found.phase) {
-            set_aside = step.warmup ? periods.size() + 1 : set_aside;
-            periods.push_back(step.period_ns - (no_device ? std::min(step.off_cpu_ns, step.period_ns) : 0));
-            if (step.counted) {
-                counted.push_back(periods.back());
-                whole.push_back(step.period_ns);
-            }
+    for (const StepWatch::Step* step : steps_of_like_tokens(found)) {
+        set_aside = step->warmup ? periods.size() + 1 : set_aside;
+        periods.push_back(step->period_ns - (no_device ? std::min(step->off_cpu_ns, step->period_ns) : 0));
+        if (step->counted) {
+            counted.push_back(periods.back());
+            whole.push_back(step->period_ns);
         }
     }
     if (counted.size() < least_steps) {
-        found.cannot(FindingKind::slow_warm_up, "fewer than 16 steps were counted");
+        found.cannot(FindingKind::slow_warm_up, "fewer than 16 steps of as many tokens were counted");
         return;
     }
+    const std::string of_tokens =
+        static_cast<double>(periods.size()) < found.all_steps() ? ", of those of as many tokens," : "";
     const double fastest = *std::min_element(counted.begin(), counted.end());
     std::vector<double> later(counted.begin() + static_cast<std::ptrdiff_t>(counted.size() / 2), counted.end());
     std::sort(later.begin(), later.end());
@@ -183,14 +212,14 @@ void find_slow_warm_up(FoundInPhase& found) {
         lost < 3 * std::sqrt(usual.variance() * static_cast<double>(end))) {
         return;
     }
-    const auto steps = static_cast<double>(periods.size());
     const double whole_median =
         stats::median(std::vector<double>(whole.begin() + static_cast<std::ptrdiff_t>(whole.size() / 2), whole.end()));
     Finding finding;
     finding.kind = FindingKind::slow_warm_up;
-    finding.likely_ns = lost_by_first / steps;
-    finding.at_most_ns = lost_at_most / steps;
-    finding.claim = (first == 1 ? "The first step loses " : "The first " + std::to_string(first) + " steps lose ") +
+    finding.likely_ns = lost_by_first / found.all_steps();
+    finding.at_most_ns = lost_at_most / found.all_steps();
+    finding.claim = (first == 1 ? "The first step" + of_tokens + " loses "
+                                : "The first " + std::to_string(first) + " steps" + of_tokens + " lose ") +
                     page::fixed(lost_by_first / 1e6, 1) + " ms against the later ones, as long as " +
                     page::fixed(lost_by_first / whole_median, 1) + " of those.";
     const std::string on_cpu = no_device ? ", without time off the CPU" : "";
