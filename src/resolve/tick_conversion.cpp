@@ -52,8 +52,9 @@ double ticks_after(const ClockPair& pair, const ClockPair& origin) {
     return static_cast<double>(static_cast<std::int64_t>(pair.ticks - origin.ticks));
 }
 
+// Subtracted before it is a double: beyond 2^53 ns (104 days) a double no longer holds each nanosecond.
 double ns_after(const ClockPair& pair, const ClockPair& origin) {
-    return static_cast<double>(pair.monotonic_ns) - static_cast<double>(origin.monotonic_ns);
+    return static_cast<double>(static_cast<WideTicks>(pair.monotonic_ns) - origin.monotonic_ns);
 }
 
 FittedLine least_squares(const std::vector<ClockPair>& pairs, const ClockPair& origin) {

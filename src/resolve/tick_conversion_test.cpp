@@ -47,6 +47,17 @@ TEST(TickConversion, M4_a_clock_without_two_usable_pairs_is_an_error_and_never_o
     }
 }
 
+TEST(TickConversion, M4_every_nanosecond_counts_on_a_clock_that_has_run_for_longer_than_doubles_hold) {
+    const std::int64_t since_1970 = 1'764'513'600'000'000'001; // a double holds every 256th
+    const auto origin = static_cast<std::uint64_t>(since_1970);
+    const std::vector<ClockPair> pairs = {{0, origin, since_1970, 0, 0}, {0, origin + 1'090, since_1970 + 1'090, 0, 0}};
+    const auto line = fit_ticks(pairs, 0);
+    ASSERT_TRUE(line.ok());
+    EXPECT_DOUBLE_EQ(line->ns_per_tick(), 1);
+    EXPECT_EQ(line->to_ns(origin + 1'000), since_1970 + 1'000);
+    EXPECT_LT(line->residual_ns(), 1e-6);
+}
+
 TEST(TickConversion, the_residual_is_the_largest_distance_of_a_pair_from_the_line) {
     std::vector<ClockPair> pairs;
     for (std::uint64_t i = 0; i <= 100; ++i) {
