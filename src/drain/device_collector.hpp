@@ -33,7 +33,7 @@ class DeviceCollector {
     void add_feed(DeviceFeed& feed);
     /// When it returns, the drain has let go of the feed.
     void remove_feed(DeviceFeed& feed);
-    /// False: no device is timed here, and host records need not be followed.
+    /// False: no device is timed here.
     [[nodiscard]] bool active() const noexcept {
         return active_.load(std::memory_order_acquire) || record::any_registered_queue();
     }

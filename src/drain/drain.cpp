@@ -320,9 +320,7 @@ Status Drain::write_records(Watched& watched, std::uint64_t tail, std::uint64_t 
         if (Status status = writer_.append(batch); !status.ok()) {
             return status;
         }
-        if (collector_.active()) {
-            collector_.scan(batch);
-        }
+        collector_.scan(batch); // always: a queue may be made in the middle of a step
         tail += count;
         records_ += count;
         // Release: the producer may overwrite what is in the recording now.

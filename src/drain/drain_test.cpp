@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "drain/hand_timer_testing.hpp"
 #include "record/name_registry.hpp"
 #include "record/recorder_testing.hpp"
 #include "recording/recorded_run.hpp"
@@ -74,6 +75,13 @@ class DrainTest : public testing::Test {
         EXPECT_TRUE(drain_->start().ok());
         return *drain_;
     }
+    Queue add_queue() {
+        recording::TrackInfo track;
+        track.id = 900;
+        track.kind = recording::TrackKind::device_queue;
+        drain_->add_queue(timer_, track);
+        return Queue{&timer_, track.id};
+    }
     [[nodiscard]] std::string path() const { return folder_ + "/run.plumb"; }
     recording::Reader reader() const {
         recording::ReadOptions options;
@@ -110,6 +118,7 @@ class DrainTest : public testing::Test {
     Disk disk_;
     TestRecorder recorder_{TestOptions{false, 4096, "", {}}};
     std::unique_ptr<recording::Writer> writer_;
+    HandTimer timer_;
     std::unique_ptr<Drain> drain_;
     std::mutex mutex_;
     std::vector<std::string> said_;
@@ -251,6 +260,33 @@ TEST_F(DrainTest, a_disk_that_stays_full_is_the_status_of_stop_and_the_ring_keep
     recorder_.record(norm, 2);
     EXPECT_FALSE(drain.stop().ok());
     EXPECT_EQ(recorder_.take(), Words{"label 1=2"});
+}
+
+TEST_F(DrainTest, a_device_scope_has_the_step_and_work_that_were_drained_before_its_queue_was_made) {
+    Drain& drain = start();
+    timer_.done[1] = {500, 530, 0};
+    {
+        PLUMB_STEP(recorder_, host, Phase::decode);
+        PLUMB_LAYER(recorder_, 4);
+        { PLUMB_BRICK(recorder_, host, norm, bytes(64)); }
+        ASSERT_TRUE(drain.flush(long_enough).ok());
+        const Queue queue = add_queue();
+        { PLUMB_BRICK(recorder_, queue, norm, bytes(64)); }
+    }
+    ASSERT_TRUE(drain.flush(long_enough).ok());
+    Words of_queue;
+    recording::Reader opened = reader();
+    ASSERT_TRUE(opened
+                    .for_each_batch([&](const recording::RecordBatch& batch) {
+                        for (std::size_t i = 0; batch.track == 900 && i < batch.count; ++i) {
+                            of_queue.push_back(words(batch.records[i]));
+                        }
+                        return true;
+                    })
+                    .ok());
+    ASSERT_GE(of_queue.size(), 2u);
+    EXPECT_EQ(of_queue[0], "context step+1=1 layer+1=5");
+    EXPECT_EQ(of_queue[1], "work 1 bytes=64");
 }
 
 TEST_F(DrainTest, a_flush_while_the_disk_hangs_returns_pending_after_its_timeout) {
