@@ -401,10 +401,36 @@ void DeviceCollector::emit(DeviceTrack& device, const Pending& pending, const De
 }
 
 Status DeviceCollector::write_clock_pairs(recording::Writer& writer) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (const auto& [name, clock] : clocks_) {
-        read_pair(name, clock);
+    {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        for (auto& [name, clock] : clocks_) {
+            read_pair(name, clock);
+        }
     }
+    return write_pairs(writer);
+}
+
+bool DeviceCollector::lacks_pair(const Clock& clock) const {
+    return clock.timer != nullptr && !clock.has_two &&
+           std::any_of(devices_.begin(), devices_.end(), [&](const auto& device) {
+               return device.second.info.clock == clock.id && device.second.written != 0;
+           });
+}
+
+bool DeviceCollector::read_missing_pairs() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    bool missing = false;
+    for (auto& [name, clock] : clocks_) {
+        if (lacks_pair(clock)) {
+            read_pair(name, clock);
+            missing = missing || !clock.has_two;
+        }
+    }
+    return missing;
+}
+
+Status DeviceCollector::write_pairs(recording::Writer& writer) {
+    const std::lock_guard<std::mutex> lock(mutex_);
     while (!pairs_.empty()) {
         if (Status status = writer.add_clock_pair(pairs_.front()); !status.ok()) {
             return status; // kept: it is written when there is room
@@ -414,7 +440,7 @@ Status DeviceCollector::write_clock_pairs(recording::Writer& writer) {
     return {};
 }
 
-void DeviceCollector::read_pair(const std::string& name, const Clock& clock) {
+void DeviceCollector::read_pair(const std::string& name, Clock& clock) {
     Result<DeviceClockPair> pair =
         clock.timer != nullptr ? clock.timer->clock_pair() : Result<DeviceClockPair>(Error{});
     if (pair.ok() && host_clock_.kind == clock::HostClockKind::caller && clock.timer->clock_name() == name) {
@@ -424,6 +450,33 @@ void DeviceCollector::read_pair(const std::string& name, const Clock& clock) {
         pairs_.size() <
             most_unwritten_pairs) { // without pairs the track's samples stay unresolved, and are counted as such
         pairs_.push_back({clock.id, pair->ticks, pair->monotonic_ns, pair->realtime_ns, pair->uncertainty_ticks});
+        clock.has_two = clock.has_two || pair->ticks != clock.first_ticks.value_or(pair->ticks);
+        clock.first_ticks = clock.first_ticks.value_or(pair->ticks);
+    }
+}
+
+void DeviceCollector::give_up(const Record& record) {
+    if (kind_of(record) != RecordKind::device_scope) {
+        return;
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto track = static_cast<std::uint32_t>(payload_of(record));
+    const auto known = devices_.find(track);
+    const std::optional<record::RegisteredQueue> registered = record::find_queue(track);
+    QueueTimer* const timer = known != devices_.end() ? known->second.timer : registered ? registered->timer : nullptr;
+    if (timer != nullptr) {
+        timer->cancel(DeviceToken{record.first});
+    }
+}
+
+void DeviceCollector::give_up_pending() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (auto& [id, device] : devices_) {
+        for (const Pending& pending : device.pending) {
+            device.timer->cancel(DeviceToken{pending.token});
+        }
+        failed_ += device.pending.size();
+        device.pending.clear();
     }
 }
 

@@ -44,6 +44,14 @@ class DeviceCollector {
     /// Takes every span that is ready.
     Status collect(recording::Writer& writer);
     Status write_clock_pairs(recording::Writer& writer);
+    /// Asks the clocks that stamped what was written and that no line fits yet, with fewer than two pairs. True: some still
+    /// lack one. What they answered waits for write_pairs().
+    [[nodiscard]] bool read_missing_pairs();
+    Status write_pairs(recording::Writer& writer);
+    /// Cancels the token of a host record that was never scanned, if it has one.
+    void give_up(const Record& record);
+    /// Cancels the tokens of all scopes that are not collected yet; they stay unresolved.
+    void give_up_pending();
     /// Scopes whose time never came, or has not come yet.
     [[nodiscard]] std::uint64_t unresolved() const noexcept;
     [[nodiscard]] std::uint64_t dropped_checks() const noexcept;
@@ -85,8 +93,10 @@ class DeviceCollector {
     };
 
     struct Clock {
-        std::uint32_t id;  // that of the first track stamped with it
-        QueueTimer* timer; // gives its pairs; null: nobody can
+        std::uint32_t id;                              // that of the first track stamped with it
+        QueueTimer* timer;                             // gives its pairs; null: nobody can
+        std::optional<std::uint64_t> first_ticks = {}; // of its pairs
+        bool has_two = false;                          // pairs at different ticks
     };
 
     void follow(HostTrack& host, const Record& record);
@@ -103,7 +113,8 @@ class DeviceCollector {
     DeviceTrack* track_of(std::uint32_t id);
     DeviceTrack& add_locked(QueueTimer* timer, recording::TrackInfo track);
     std::uint32_t clock_id(const std::string& name, QueueTimer* timer, std::uint32_t track);
-    void read_pair(const std::string& name, const Clock& clock);
+    void read_pair(const std::string& name, Clock& clock);
+    [[nodiscard]] bool lacks_pair(const Clock& clock) const;
     [[nodiscard]] std::vector<DeviceTrack*> devices();
 
     std::uint64_t device_every_;

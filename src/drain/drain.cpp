@@ -27,6 +27,7 @@ constexpr auto longest_pause = 100ms;
 constexpr auto shortest_pause = 1ms;
 constexpr auto patience_without_progress = 20ms;
 constexpr auto longest_collection = 100ms;
+constexpr auto longest_wait_for_clocks = 20ms;
 constexpr auto clock_pair_interval = 1s;
 constexpr auto off_cpu_interval = 100ms;
 constexpr auto pause_after_failure = 200ms;
@@ -147,7 +148,7 @@ void Drain::run() {
         if (last) {
             next_off_cpu_ = {}; // the last sample is of the end
         }
-        const Status status = guarded_round(all);
+        const Status status = guarded_round(all, last);
         lock.lock();
         if (all) {
             flush_done_ = asked;
@@ -155,16 +156,45 @@ void Drain::run() {
             done_.notify_all();
         }
     }
+    lock.unlock();
+    give_up_device_scopes();
 }
 
-Status Drain::guarded_round(bool all) {
+Status Drain::guarded_round(bool all, bool last) {
     const std::lock_guard<std::mutex> lock(round_mutex_);
     Status status = round(all);
     if (all && status.ok() && collector_.active()) {
         status = collect_the_rest();
     }
+    if (last && status.ok()) {
+        status = complete_clocks();
+    }
     note_failure(status);
     return status;
+}
+
+// A device that was busy whenever its clock was asked: with one pair alone all its times would be lost.
+Status Drain::complete_clocks() {
+    const auto begin = Clock::now();
+    while (collector_.read_missing_pairs() && Clock::now() - begin < longest_wait_for_clocks) {
+        std::this_thread::sleep_for(shortest_pause);
+    }
+    return collector_.write_pairs(writer_);
+}
+
+// Timers outlive us, and what they keep for a scope that nobody collects they keep for ever: also for those whose records
+// could not be written and stay in their ring.
+void Drain::give_up_device_scopes() {
+    const std::lock_guard<std::mutex> lock(round_mutex_);
+    refresh_rings();
+    for (const Watched& watched : watched_) {
+        record::Ring& ring = *watched.ring;
+        const std::uint64_t head = load_head(ring);
+        for (std::uint64_t at = load_tail(ring); at != head; ++at) {
+            collector_.give_up(ring.records()[at & (ring.capacity() - 1)]);
+        }
+    }
+    collector_.give_up_pending();
 }
 
 // Who flushes has often just waited for the device: its last scopes are a moment away. What makes no progress is left.

@@ -84,11 +84,13 @@ class Drain : public std::enable_shared_from_this<Drain> {
     };
 
     void run();
-    Status guarded_round(bool all);
+    Status guarded_round(bool all, bool last);
     /// One round over all rings; `all`: write even a few records. Sets the next pause.
     Status round(bool all);
     [[nodiscard]] std::chrono::milliseconds longest_wait_now() const;
     Status collect_the_rest();
+    Status complete_clocks();
+    void give_up_device_scopes();
     void note_rate(std::uint64_t written, std::uint64_t capacity);
     Status write_ring(Watched& watched, bool all, Clock::time_point now);
     Status retire(record::Ring& ring);

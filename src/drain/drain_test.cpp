@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <limits>
+#include <set>
 #include <thread>
 
 #include "drain/hand_timer_testing.hpp"
@@ -262,6 +264,19 @@ TEST_F(DrainTest, a_disk_that_stays_full_is_the_status_of_stop_and_the_ring_keep
     EXPECT_EQ(recorder_.take(), Words{"label 1=2"});
 }
 
+TEST_F(DrainTest, F8_what_nobody_will_collect_is_given_back_when_it_ends) {
+    Drain& drain = start();
+    const Queue queue = add_queue();
+    { PLUMB_BRICK(recorder_, queue, norm); }
+    ASSERT_TRUE(drain.flush(long_enough).ok());
+    disk_.full = true;
+    { PLUMB_BRICK(recorder_, queue, norm); } // this one stays in the ring
+    ASSERT_EQ(timer_.in_flight(), 2u);
+    EXPECT_FALSE(drain.stop().ok());
+    EXPECT_EQ(timer_.in_flight(), 0u);
+    EXPECT_FALSE(recorder_.take().empty()) << "for who recovers it";
+}
+
 TEST_F(DrainTest, a_device_scope_has_the_step_and_work_that_were_drained_before_its_queue_was_made) {
     Drain& drain = start();
     timer_.done[1] = {500, 530, 0};
@@ -287,6 +302,33 @@ TEST_F(DrainTest, a_device_scope_has_the_step_and_work_that_were_drained_before_
     ASSERT_GE(of_queue.size(), 2u);
     EXPECT_EQ(of_queue[0], "context step+1=1 layer+1=5");
     EXPECT_EQ(of_queue[1], "work 1 bytes=64");
+}
+
+TEST_F(DrainTest, M4_a_busy_devices_clock_is_asked_again_before_it_ends_with_one_pair) {
+    timer_.done[1] = {500, 530, 0};
+    Drain& drain = start();
+    const Queue queue = add_queue();
+    { PLUMB_BRICK(recorder_, queue, norm); }
+    ASSERT_TRUE(drain.flush(long_enough).ok());
+    timer_.busy = 3;
+    timer_.ticks = 1'000;
+    ASSERT_TRUE(drain.stop().ok());
+    std::set<std::uint64_t> moments;
+    for (const recording::ClockPair& pair : reader().clock_pairs()) {
+        if (pair.clock == 900) {
+            moments.insert(pair.ticks);
+        }
+    }
+    EXPECT_EQ(moments, (std::set<std::uint64_t>{1, 1'000}));
+}
+
+TEST_F(DrainTest, a_clock_that_never_answers_holds_up_no_end) {
+    timer_.done[1] = {500, 530, 0};
+    Drain& drain = start();
+    const Queue queue = add_queue();
+    { PLUMB_BRICK(recorder_, queue, norm); }
+    timer_.busy = std::numeric_limits<int>::max();
+    ASSERT_TRUE(drain.stop().ok());
 }
 
 TEST_F(DrainTest, a_flush_while_the_disk_hangs_returns_pending_after_its_timeout) {
