@@ -11,7 +11,8 @@ namespace {
 constexpr std::int64_t pair_limit_ns = 200'000;     // a busy device is not waited for
 constexpr std::int64_t again_limit_ns = 10'000'000; // but a pair told again is no second one: a fit needs two
 constexpr std::int64_t floor_limit_ns = 20'000'000; // asked for by selftest alone
-constexpr std::int64_t drift_divisor = 5'000;       // 200 ppm
+constexpr std::int64_t shortest_poll_ns = 10; // the number of polls is bounded too: an injected clock may stand still
+constexpr std::int64_t drift_divisor = 5'000; // 200 ppm
 constexpr int pair_tries = 4;
 constexpr int most_pair_tries = 16;     // until one is as narrow as others were
 constexpr std::uint64_t much_wider = 8; // than the narrowest so far: the host was interrupted inside
@@ -133,16 +134,17 @@ void OpenClTimeline::drop(Event event) const noexcept {
 
 Status OpenClTimeline::wait_short(Event event, std::int64_t limit_ns) const noexcept {
     const std::int64_t limit = now_ns() + limit_ns;
-    for (;;) {
+    for (std::int64_t polls = 0; polls < limit_ns / shortest_poll_ns; ++polls) {
         const Result<bool> done = complete(event);
         if (!done || *done) {
             return done ? Status() : Status(done.error());
         }
         if (now_ns() >= limit) {
-            return Error{ErrorCode::pending, "the device is too busy to read its clock; ask later"};
+            break;
         }
         std::this_thread::yield(); // a device that is a processor may need this core
     }
+    return Error{ErrorCode::pending, "the device is too busy to read its clock; ask later"};
 }
 
 // --- Clock pairs ---

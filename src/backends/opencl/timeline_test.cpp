@@ -86,6 +86,23 @@ TEST(OpenClTimeline, a_busy_device_is_not_waited_for_and_answers_later_with_a_na
     EXPECT_LT(pair->uncertainty_ticks, 1'000u) << "the call that enqueued the marker brackets it";
 }
 
+/// An injected clock that stands still.
+class StoppedOpenClClock final : public HostClock {
+  public:
+    [[nodiscard]] std::uint64_t now_ticks() const noexcept override { return 1'000; }
+    [[nodiscard]] std::int64_t now_ns() const noexcept override { return 1'000; }
+};
+
+TEST(OpenClTimeline, a_busy_device_is_given_up_also_where_the_injected_clock_stands_still) {
+    vocl::Config config;
+    config.start_ns = 3'000'000;
+    vocl::reset(config);
+    const StoppedOpenClClock stopped;
+    auto clock = OpenClTimeline::create(vocl::driver(), vocl::context(), vocl::device(), &stopped);
+    ASSERT_TRUE(clock.ok()) << clock.error().message;
+    EXPECT_EQ((*clock)->clock_pair().error().code, ErrorCode::pending);
+}
+
 TEST(OpenClTimeline, M4_a_device_that_is_busy_for_some_milliseconds_gives_a_new_pair_and_not_the_last_one_again) {
     const auto clock = timeline({});
     const auto first = clock->clock_pair();
