@@ -171,8 +171,8 @@ class PLUMB_API QueueTimer {
     [[nodiscard]] virtual std::vector<Capability> capabilities() const = 0;
     /// Tokens begun and neither collected nor cancelled.
     [[nodiscard]] virtual std::size_t in_flight() const noexcept = 0;
-    /// Ended scopes of one group become ready in the order in which they ended; those of another group than 0 may never
-    /// become ready (a command buffer that is not submitted), and hold back no other group. Default: all are of group 0.
+    /// Ended scopes of a group become ready as they ended; of another group than 0 perhaps never (not submitted): they hold
+    /// back no other group. The token's own value: a command that runs out of order. Default: all are of group 0.
     [[nodiscard]] virtual std::uint64_t group_of(DeviceToken) noexcept { return 0; }
 };
 

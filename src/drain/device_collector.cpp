@@ -304,8 +304,16 @@ void DeviceCollector::take_ready(DeviceTrack& device) {
         device.pending.pop_front();
     }
     if (!device.pending.empty() && device.timer->group_of(DeviceToken{device.pending.front().token}) != 0) {
+        take_unordered(device);
         look_behind(device); // else an in-order queue: what follows is not ready either
     }
+}
+
+// Commands that run out of order lie in nothing and hold nothing back: each is asked, once.
+void DeviceCollector::take_unordered(DeviceTrack& device) {
+    std::erase_if(device.pending, [&](const Pending& pending) {
+        return device.timer->group_of(DeviceToken{pending.token}) == pending.token && take(device, pending);
+    });
 }
 
 // A command buffer that nobody submits never becomes ready: it must not hold back what was recorded after it.
@@ -315,7 +323,7 @@ void DeviceCollector::look_behind(DeviceTrack& device) {
     std::vector<std::uint64_t> held;
     for (std::size_t i = 0; i < pending.size() && held.size() < most_held;) {
         const std::uint64_t group = device.timer->group_of(DeviceToken{pending[i].token});
-        if (std::find(held.begin(), held.end(), group) != held.end()) {
+        if (group == pending[i].token || std::find(held.begin(), held.end(), group) != held.end()) {
             ++i;
             continue;
         }
@@ -343,7 +351,7 @@ std::size_t DeviceCollector::take_before(DeviceTrack& device, std::size_t end) {
     std::size_t taken = 0;
     for (std::size_t i = 0; i < end - taken;) {
         const std::uint64_t group = device.timer->group_of(DeviceToken{pending[i].token});
-        const bool waits = std::find(held.begin(), held.end(), group) != held.end();
+        const bool waits = group == pending[i].token || std::find(held.begin(), held.end(), group) != held.end();
         if (!waits && take(device, pending[i])) {
             pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(i));
             ++taken;

@@ -103,6 +103,7 @@ class DeviceCollector {
     void expect(const Record& record, const Cause& cause, HostTrack& host);
     void emit(DeviceTrack& device, const Pending& pending, const DeviceSpan& span);
     void take_ready(DeviceTrack& device);
+    void take_unordered(DeviceTrack& device);
     void look_behind(DeviceTrack& device);
     [[nodiscard]] std::size_t take_before(DeviceTrack& device, std::size_t end);
     bool take(DeviceTrack& device, const Pending& pending);

@@ -276,6 +276,21 @@ TEST_F(Collected, M2_what_never_becomes_ready_holds_back_nothing_but_its_own_gro
     EXPECT_EQ(scopes(), (Words{"scope 1 @30 +1", "scope 1 @40 +1", "scope 1 @50 +1", "scope 1 @20 +1"}));
 }
 
+TEST_F(Collected, M2_commands_that_run_out_of_order_are_each_taken_when_they_are_ready_however_many_are_not) {
+    constexpr std::uint64_t commands = 300;
+    for (std::uint64_t token = 1; token <= commands; ++token) {
+        PLUMB_BRICK(recorder_, queue_, device_norm);
+        timer_.groups[token] = token;
+    }
+    timer_.done[commands] = {10, 15, span_may_overlap};
+    timer_.done[commands - 1] = {11, 12, span_may_overlap};
+    EXPECT_EQ(scopes(), (Words{"scope 1 @11 +1", "scope 1 @10 +5"}));
+    EXPECT_EQ(collector_.unresolved(), commands - 2);
+    { PLUMB_BRICK(recorder_, queue_, device_norm); } // a scope of the queue, behind all of them
+    timer_.done[commands + 1] = {20, 21, 0};
+    EXPECT_EQ(scopes().back(), "scope 1 @20 +1");
+}
+
 TEST_F(Collected, F8_what_lies_inside_a_scope_is_written_before_it_though_it_was_asked_for_too_early) {
     for (int i = 0; i < 4; ++i) {
         PLUMB_BRICK(recorder_, queue_, device_norm);

@@ -123,6 +123,14 @@ Status MetalQueueTimer::wait(DeviceToken token) noexcept {
     return ended;
 }
 
+// A command buffer of the caller's may be committed late, or never.
+std::uint64_t MetalQueueTimer::group_of(DeviceToken token) noexcept {
+    bool is_buffer = false;
+    static_cast<void>(
+        scopes_->look_at_end(token, [&](const BufferStamper::Stamp& stamp) { is_buffer = stamp.is_buffer; }));
+    return is_buffer ? token.value : 0;
+}
+
 Result<Elapsed> MetalQueueTimer::duration(const DeviceSpan& span) {
     if (span.end_ticks < span.begin_ticks) {
         return Error{ErrorCode::corrupt, "this span ends before it begins, so that it has no length; see its queue"};

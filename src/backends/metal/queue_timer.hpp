@@ -52,6 +52,7 @@ class MetalQueueTimer final : public StampedTimer<BufferStamper> {
     Result<Elapsed> duration(const DeviceSpan& span) override;
     Result<double> floor_ns() override { return timeline_->floor_ns(); }
     std::vector<Capability> capabilities() const override;
+    std::uint64_t group_of(DeviceToken token) noexcept override;
 
   private:
     MetalQueueTimer(const MetalDriver& driver, Id queue, bool immediate)

@@ -257,6 +257,40 @@ TEST_F(MetalTimer, M5_what_markers_and_immediate_serialise_is_stated_with_its_co
     EXPECT_NE(stated.find("us and more to each scope's wall clock"), std::string::npos) << stated;
 }
 
+/// An injected clock that stands still.
+class StoppedMetalClock final : public HostClock {
+  public:
+    [[nodiscard]] std::uint64_t now_ticks() const noexcept override { return 1'000; }
+    [[nodiscard]] std::int64_t now_ns() const noexcept override { return 1'000; }
+};
+
+TEST_F(MetalTimer, a_busy_device_is_given_up_also_where_the_injected_clock_stands_still) {
+    const StoppedMetalClock stopped;
+    TimerOptions options;
+    options.host_clock = &stopped;
+    auto made = MetalQueueTimer::create(vmetal::driver(), queue_, options);
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    timer_ = std::move(*made);
+}
+
+TEST_F(MetalTimer, a_command_buffer_that_is_never_committed_holds_back_no_other) {
+    MetalQueueTimer& queue = timer();
+    const Id never = vmetal::make_command_buffer(queue_);
+    const auto first = queue.attach(never);
+    const auto second = run_attached(10'000);
+    const auto scope = queue.begin();
+    ASSERT_TRUE(first.ok() && second.ok() && scope.ok() && queue.end(*scope).ok());
+    EXPECT_EQ(queue.group_of(*first), first->value) << "it stands alone";
+    EXPECT_EQ(queue.group_of(*second), second->value);
+    EXPECT_EQ(queue.group_of(*scope), 0u);
+    vmetal::settle();
+    EXPECT_EQ(queue.collect(*first).error().code, ErrorCode::pending);
+    EXPECT_TRUE(queue.collect(*second).ok());
+    EXPECT_TRUE(queue.collect(*scope).ok());
+    queue.cancel(*first);
+    vmetal::release(never);
+}
+
 TEST_F(MetalTimer, M5_attached_command_buffers_add_nothing_to_the_queue) {
     MetalQueueTimer& queue = timer();
     const auto first = run_attached(10'000);

@@ -202,6 +202,15 @@ TEST_F(OpenClTimer, commands_of_an_out_of_order_queue_say_that_their_starts_may_
     EXPECT_NEAR(static_cast<double>(whole), 12 * 50'000, 10'000) << "their union is";
 }
 
+TEST_F(OpenClTimer, a_command_stands_alone_on_an_out_of_order_queue_and_in_a_row_on_another) {
+    open(queue_profiling | queue_out_of_order);
+    const DeviceToken alone = attached(50'000);
+    EXPECT_EQ(timer_->group_of(alone), alone.value);
+    TearDown();
+    open(queue_profiling);
+    EXPECT_EQ(timer_->group_of(attached(50'000)), 0u);
+}
+
 TEST_F(OpenClTimer, an_event_of_another_queue_is_refused_and_not_kept) {
     open(queue_profiling);
     const CommandQueue other = vocl::make_queue(queue_profiling);
