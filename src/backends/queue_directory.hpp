@@ -31,6 +31,7 @@ template <class Key>
 class QueueDirectory {
   public:
     static constexpr std::size_t most_queues = 1'024; // engines that make a queue per request end here, not in swap
+    static constexpr std::size_t most_reasons = 64;   // why there is none
 
     explicit QueueDirectory(const QueueWords& words) : words_(words) {}
 
@@ -53,7 +54,7 @@ class QueueDirectory {
             return found->second; // another thread was first
         }
         if (!made && asks_again(made.error().code)) {
-            return absent(passing_[made.error().code], made.error());
+            return passing(made.error());
         }
         if (queues_.size() >= most_queues) {
             return absent(crowded_,
@@ -81,6 +82,17 @@ class QueueDirectory {
         return code == ErrorCode::unavailable || code == ErrorCode::pending || code == ErrorCode::out_of_memory ||
                code == ErrorCode::invalid_argument;
     }
+    /// By what is wrong, so that no queue is told the reason of another.
+    Queue passing(const Error& why) {
+        const auto key = [](const Error& error) {
+            return std::pair(error.code, error.message);
+        };
+        const Error told = passing_.size() < most_reasons || passing_.count(key(why)) != 0
+                               ? why
+                               : Error{why.code, std::string("queues of ") + words_.backend +
+                                                     " failed for too many reasons to tell this one; ask again later"};
+        return absent(passing_[key(told)], told);
+    }
     static Queue registered(std::unique_ptr<QueueTimer> timer, std::string name) {
         QueueTimer& lasting = *timer.release(); // the registry's timers live as long as the process
         return Queue{&lasting, record::register_queue(lasting, std::move(name))};
@@ -98,7 +110,7 @@ class QueueDirectory {
     std::shared_mutex mutex_;
     std::map<Key, Queue> queues_;
     Queue none_{};
-    std::map<ErrorCode, Queue> passing_; // where asking again may help
+    std::map<std::pair<ErrorCode, std::string>, Queue> passing_; // where asking again may help
     Queue crowded_{};
 };
 

@@ -14,11 +14,11 @@ using Made = Result<std::unique_ptr<AbsentTimer>>;
 class Directory : public testing::Test {
   protected:
     /// Asks for a key whose timer cannot be made, or can.
-    Queue find(int key, ErrorCode code) {
+    Queue find(int key, ErrorCode code, const std::string& why = "no") {
         return queues_.find(
             key,
             [&] {
-                return ++made_, Made(Error{code, "no"});
+                return ++made_, Made(Error{code, why});
             },
             name_of);
     }
@@ -58,6 +58,21 @@ TEST_F(Directory, any_number_of_refused_keys_takes_one_timer) {
         EXPECT_EQ(find(key, ErrorCode::invalid_argument).timer, first.timer);
     }
     EXPECT_NE(find(5'000).timer, first.timer) << "and fills no place";
+}
+
+TEST_F(Directory, each_refused_key_is_told_its_own_reason_and_reasons_are_bounded) {
+    for (int key = 1; key < 3'000; ++key) {
+        const std::string why = "reason " + std::to_string(key);
+        const Error told = find(key, ErrorCode::invalid_argument, why).timer->begin().error();
+        EXPECT_EQ(told.code, ErrorCode::invalid_argument);
+        EXPECT_EQ(told.message.find("too many reasons") == std::string::npos, key <= 64) << told.message;
+        EXPECT_EQ(told.message.find(why) == std::string::npos, key > 64) << told.message;
+    }
+    EXPECT_EQ(find(9, ErrorCode::invalid_argument, "reason 9").timer,
+              find(1, ErrorCode::invalid_argument, "reason 9").timer);
+    const std::uint32_t before = record::new_process_track();
+    EXPECT_EQ(find(1, ErrorCode::invalid_argument, "new").timer, find(2, ErrorCode::invalid_argument, "newer").timer);
+    EXPECT_EQ(record::new_process_track(), before + 1) << "no timer was made for them";
 }
 
 } // namespace
