@@ -36,8 +36,8 @@ std::string header_of(const Tensor& tensor) {
     for (unsigned i = 0; i < tensor.rank; ++i) {
         text += std::to_string(tensor.shape[i]) + ",";
     }
-    text += "), }";
-    constexpr std::size_t fixed = 10; // what comes before the text
+    text += tensor.rank == 0 ? "0,), }" : "), }"; // ours without dimensions holds nothing, NumPy's one element
+    constexpr std::size_t fixed = 10;             // what comes before the text
     while ((fixed + text.size() + 1) % 64 != 0) {
         text += ' ';
     }

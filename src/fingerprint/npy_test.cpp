@@ -102,6 +102,13 @@ TEST(Npy, an_empty_tensor_is_a_header) {
     EXPECT_TRUE(data_of<float>(written(tensor(nullptr, DType::f32, {0, 4}), "empty")).empty());
 }
 
+TEST(Npy, a_tensor_without_dimensions_is_written_as_the_nothing_that_it_holds) {
+    const float value = 1;
+    const std::string file = written(tensor(&value, DType::f32, {}), "rank0");
+    EXPECT_NE(header_of(file).find("'shape': (0,), }"), std::string::npos) << "of () NumPy reads one element";
+    EXPECT_TRUE(data_of<float>(file).empty());
+}
+
 TEST(Npy, a_folder_that_is_not_there_is_said) {
     const float value = 1;
     const Status status = write_npy("/nowhere/at/all.npy", tensor(&value, DType::f32, {1}));

@@ -26,6 +26,7 @@ constexpr std::size_t most_pending = std::size_t{1} << 18; // 0.1 GB; the drain 
 constexpr std::size_t inputs_kept = 64;
 constexpr std::size_t most_spare = 8192; // 4 MB; a tenth of a second has fewer
 constexpr unsigned most_threads = 8;
+constexpr std::size_t longest_in_file_name = 128; // a name; with its place it fits the 255 bytes that a folder allows
 
 std::string name_text(std::uint16_t id) {
     for (const record::NameEntry& entry : record::names_from(id)) {
@@ -314,7 +315,7 @@ void TensorWatch::dump(const record::TensorCall& call, const recording::TensorCh
     }
     char place[96];
     std::snprintf(place, sizeof place, "/%s_layer%03d_", step, static_cast<int>(check.layer_plus_one) - 1);
-    std::string name = name_text(check.name);
+    std::string name = record::shortened(name_text(check.name), longest_in_file_name);
     std::replace(name.begin(), name.end(), '/', '_');
     std::string path = config_.dump + place + name + (check.role == TensorRole::input ? "_in" : "_out") +
                        std::to_string(check.occurrence);

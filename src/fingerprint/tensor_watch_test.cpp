@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "record/name_registry.hpp"
 #include "record/recorder_testing.hpp"
 
 namespace plumb::fingerprint {
@@ -457,6 +458,29 @@ TEST(TensorWatch, a_dump_overwrites_nothing) {
     EXPECT_NE(bench.said[0].find(kept), std::string::npos) << bench.said[0];
     EXPECT_EQ(bench.collect().size(), 2u) << "fingerprints are kept all the same";
     EXPECT_EQ(bench.summary(), "2 tensors, all finite, 1 not kept whole: their files were there already");
+    std::filesystem::remove_all(config.dump);
+}
+
+TEST(TensorWatch, a_dump_shortens_long_names_and_keeps_them_apart) {
+    TensorConfig config = Bench::every_tensor();
+    config.dump = testing::TempDir() + "plumb-dump-long-" + std::to_string(::getpid());
+    std::filesystem::create_directory(config.dump);
+    Bench bench(config);
+    const std::string head(250, 'x');
+    const Name one = record::intern_name(head + "1", Category::other);
+    const Name other = record::intern_name(head + "2", Category::other);
+    PLUMB_TENSOR(bench.recorder, host, one, some());
+    PLUMB_TENSOR(bench.recorder, host, other, some());
+    EXPECT_TRUE(bench.said.empty()) << bench.said[0];
+    std::vector<std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(config.dump)) {
+        files.push_back(entry.path().filename().string());
+    }
+    ASSERT_EQ(files.size(), 2u);
+    for (const std::string& file : files) {
+        EXPECT_EQ(file.rfind("outside_layer-01_" + head.substr(0, 111) + "~", 0), 0u) << file;
+        EXPECT_EQ(file.size(), 17 + 128 + std::string("_out0.npy").size()) << file;
+    }
     std::filesystem::remove_all(config.dump);
 }
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "base/hex.hpp"
 #include "plumb/node.hpp"
 #include "plumb/record.hpp"
 
@@ -14,20 +15,6 @@ namespace plumb::record {
 namespace {
 
 constexpr std::size_t longest_name = 256;
-
-/// A longer name keeps its head, and at its end a number made of all of it: two names with one head are two.
-std::string shortened(std::string_view name) {
-    if (name.size() <= longest_name) {
-        return std::string(name);
-    }
-    const std::uint64_t hash = code_hash(name.data(), name.size());
-    std::string made(name.substr(0, longest_name - 17));
-    made += '~';
-    for (int shift = 60; shift >= 0; shift -= 4) {
-        made += "0123456789abcdef"[(hash >> shift) & 15];
-    }
-    return made;
-}
 
 struct NameRegistry {
     std::mutex mutex;
@@ -76,10 +63,17 @@ void keep(const NameEntry& entry, base::RingNames& place) {
 
 } // namespace
 
+std::string shortened(std::string_view name, std::size_t longest) {
+    if (name.size() <= longest) {
+        return std::string(name);
+    }
+    return std::string(name.substr(0, longest - 17)) + '~' + base::hex_digits(code_hash(name.data(), name.size()));
+}
+
 Name intern_name(std::string_view name, Category category) {
     NameRegistry& r = name_registry();
     const std::lock_guard<std::mutex> lock(r.mutex);
-    const std::string key = shortened(name);
+    const std::string key = shortened(name, longest_name);
     if (const auto found = r.by_name.find(key); found != r.by_name.end()) {
         return Name(found->second);
     }

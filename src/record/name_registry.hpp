@@ -4,6 +4,7 @@
 // Thread rule: every function may be called from any thread; intern() takes a lock and may allocate (cold by contract).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,6 +21,9 @@ struct NameEntry {
     std::string name;
 };
 
+/// A longer name keeps its head, and at its end a number made of all of it: two names with one head are two.
+/// REQUIRES: `longest` is more than 17.
+std::string shortened(std::string_view name, std::size_t longest);
 /// The id of a name or alias; a new one on first use. The same name keeps the category it was first given.
 /// Name{} (0) when the registry is full or the name is empty: scopes of it are recorded as "unnamed".
 Name intern_name(std::string_view name, Category category);
