@@ -12,6 +12,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <set>
 #include <sstream>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "base/affinity_linux.hpp"
+#include "base/memory_linux.hpp"
 #include "base/os.hpp"
 
 namespace plumb::base {
@@ -29,6 +31,55 @@ std::string read_text(const std::string& path) {
     std::ostringstream text;
     text << file.rdbuf();
     return file ? std::move(text).str() : std::string();
+}
+
+constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
+
+/// Of "max", and where there is no such file: no_limit.
+std::uint64_t number_in(const std::string& path) {
+    const std::string text = read_text(path);
+    std::uint64_t number = no_limit;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
+}
+
+/// What follows `name` at the beginning of a line; 0 where none begins so.
+std::uint64_t field_in(const std::string& path, std::string_view name) {
+    std::istringstream text(read_text(path));
+    for (std::string line; std::getline(text, line);) {
+        if (line.starts_with(name)) {
+            return std::strtoull(line.c_str() + name.size(), nullptr, 10);
+        }
+    }
+    return 0;
+}
+
+/// A memory controller as cgroups(7) tells it, in both versions.
+struct MemoryFiles {
+    std::string_view controller; // in /proc/self/cgroup, before the group
+    const char *folder, *limit, *used;
+    std::string_view given_back; // in memory.stat: caches that the kernel takes back first
+};
+constexpr MemoryFiles memory_files_2 = {"0::", "/sys/fs/cgroup", "/memory.max", "/memory.current", "inactive_file "};
+constexpr MemoryFiles memory_files_1 = {":memory:", "/sys/fs/cgroup/memory", "/memory.limit_in_bytes",
+                                        "/memory.usage_in_bytes", "total_inactive_file "};
+
+/// What a group and each above it leave. In a container its folder may not be seen, but then that of the mount is its own.
+std::uint64_t room_in_group(const std::string& mount, const MemoryFiles& files, std::string group) {
+    std::uint64_t room = no_limit;
+    for (;;) {
+        const std::uint64_t limit = number_in(mount + group + files.limit);
+        const std::uint64_t used = number_in(mount + group + files.used);
+        if (limit != no_limit && used != no_limit) {
+            const std::uint64_t back = field_in(mount + group + "/memory.stat", files.given_back);
+            room = std::min(room, limit - std::min(limit, used - std::min(used, back)));
+        }
+        if (group.empty()) {
+            return room;
+        }
+        const std::size_t slash = group.rfind('/');
+        group.resize(slash == std::string::npos ? 0 : slash);
+    }
 }
 
 struct ProcessStat {
@@ -210,14 +261,21 @@ std::vector<CpuCache> cpu_caches() {
     return caches;
 }
 
-std::uint64_t available_memory() {
-    std::istringstream text(read_text("/proc/meminfo"));
-    for (std::string line; std::getline(text, line);) {
-        if (line.starts_with("MemAvailable:")) {
-            return std::strtoull(line.c_str() + sizeof("MemAvailable:") - 1, nullptr, 10) * 1024;
+std::uint64_t available_memory() { return available_memory_under(""); }
+
+std::uint64_t available_memory_under(const std::string& root) {
+    const std::uint64_t of_kernel = field_in(root + "/proc/meminfo", "MemAvailable:") * 1024;
+    std::uint64_t room = of_kernel == 0 ? no_limit : of_kernel;
+    std::istringstream groups(read_text(root + "/proc/self/cgroup"));
+    for (std::string line; std::getline(groups, line);) {
+        for (const MemoryFiles& files : {memory_files_2, memory_files_1}) {
+            if (const std::size_t at = line.find(files.controller); at != std::string::npos) {
+                room = std::min(room,
+                                room_in_group(root + files.folder, files, line.substr(at + files.controller.size())));
+            }
         }
     }
-    return 0;
+    return room == no_limit ? 0 : std::max<std::uint64_t>(room, 1);
 }
 
 std::uint64_t thread_id() { return static_cast<std::uint64_t>(syscall(SYS_gettid)); }

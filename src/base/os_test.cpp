@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -22,6 +24,7 @@
 #include <sys/prctl.h>
 
 #include "base/affinity_linux.hpp"
+#include "base/memory_linux.hpp"
 #endif
 
 namespace plumb::base {
@@ -254,6 +257,43 @@ TEST(Os, a_thread_that_leaves_a_cpu_may_run_where_it_might_before) {
         ASSERT_EQ(sched_getaffinity(0, sizeof still, &still), 0);
         EXPECT_TRUE(CPU_EQUAL(&one, &still));
     }).join();
+}
+#endif
+
+#if defined(__linux__)
+TEST(Os, memory_is_available_as_far_as_every_group_of_the_process_allows) {
+    constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+    const std::string root = testing::TempDir() + "plumb-memory-" + std::to_string(::getpid());
+    const auto available = [&](const std::map<std::string, std::string>& files) {
+        std::filesystem::remove_all(root);
+        for (const auto& [name, text] : files) {
+            std::filesystem::create_directories(std::filesystem::path(root + name).parent_path());
+            std::ofstream(root + name) << text << '\n';
+        }
+        return available_memory_under(root);
+    };
+    std::map<std::string, std::string> files = {{"/proc/meminfo", "MemTotal: 99 kB\nMemAvailable:   8388608 kB"}};
+    EXPECT_EQ(available(files), 8 * gib);
+    const std::map<std::string, std::string> host = files;
+    files["/proc/self/cgroup"] = "0::/pod/container";
+    files["/sys/fs/cgroup/pod/container/memory.max"] = "max";
+    files["/sys/fs/cgroup/pod/container/memory.current"] = "1073741824";
+    EXPECT_EQ(available(files), 8 * gib) << "no limit";
+    files["/sys/fs/cgroup/pod/memory.max"] = "3221225472";
+    files["/sys/fs/cgroup/pod/memory.current"] = "2147483648";
+    EXPECT_EQ(available(files), 1 * gib) << "a group above has one";
+    files["/sys/fs/cgroup/pod/memory.stat"] = "anon 1073741824\ninactive_file 1073741824";
+    EXPECT_EQ(available(files), 2 * gib) << "caches give way";
+    files["/sys/fs/cgroup/pod/container/memory.max"] = "1073741824";
+    EXPECT_EQ(available(files), 1u) << "none is left, which is not unknown";
+
+    files = host;
+    files["/proc/self/cgroup"] = "5:cpu:/x\n4:memory:/not/seen/here\n0::/";
+    files["/sys/fs/cgroup/memory/memory.limit_in_bytes"] = "2147483648";
+    files["/sys/fs/cgroup/memory/memory.usage_in_bytes"] = "1073741824";
+    EXPECT_EQ(available(files), 1 * gib) << "version 1, in a container";
+    EXPECT_EQ(available({}), 0u) << "unknown";
+    std::filesystem::remove_all(root);
 }
 #endif
 
