@@ -119,6 +119,9 @@ void DeviceCollector::scan(const recording::RecordBatch& batch) {
     HostTrack& host = hosts_[batch.track];
     for (std::size_t i = 0; i < batch.count; ++i) {
         const Record& record = batch.records[i];
+        if (kind_of(record) == RecordKind::scope && host.collectives.empty()) {
+            continue; // most are
+        }
         if (kind_of(record) != RecordKind::device_scope) {
             follow(host, record);
             continue;
