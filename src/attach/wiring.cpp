@@ -1,13 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attach/wiring.hpp"
 
+#include <atomic>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <string>
 #include <utility>
 
 #include "attach/attachment.hpp"
 
 namespace plumb::attach {
+namespace {
+std::atomic<LookLock*> look_locks{nullptr};
+} // namespace
+
+LookLock::LookLock() : next_(look_locks.load(std::memory_order_relaxed)) {
+    while (!look_locks.compare_exchange_weak(next_, this, std::memory_order_release)) {
+    }
+    static const int registered = pthread_atfork(nullptr, nullptr, in_child);
+    (void)registered;
+}
+
+void LookLock::in_child() {
+    for (LookLock* lock = look_locks.load(std::memory_order_acquire); lock != nullptr; lock = lock->next_) {
+        lock->abandoned_ = lock->abandoned_ || !lock->mutex_.try_lock();
+        if (!lock->abandoned_) {
+            lock->mutex_.unlock();
+        }
+    }
+}
+
+std::unique_lock<std::mutex> LookLock::take() {
+    return abandoned_ ? std::unique_lock<std::mutex>() : std::unique_lock(mutex_);
+}
 
 void wire(const SlotFamily& family, std::span<const Pinned> libraries, std::span<const Caller> callers) {
     std::vector<std::pair<const void*, std::size_t>> foreign;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -33,6 +34,21 @@ struct Caller {
 /// `callers` has one entry for each library. What other tools put into a slot is called as before, behind the hook, and a sentence says
 /// so; another one says if the system refused.
 void wire(const SlotFamily& family, std::span<const Pinned> libraries, std::span<const Caller> callers);
+
+/// Lets one thread at a time look at what was loaded. Kept for good.
+class LookLock {
+  public:
+    LookLock();
+    /// Owns nothing in a forked child whose parent was looking, on a thread that the child does not have: no look is whole there any more.
+    [[nodiscard]] std::unique_lock<std::mutex> take();
+
+  private:
+    static void in_child();
+
+    std::mutex mutex_;
+    bool abandoned_ = false;
+    LookLock* next_ = nullptr;
+};
 
 /// The function that a caller would have reached if ours had not been in its way.
 [[nodiscard]] void* original_for(const char* symbol, const void* caller);

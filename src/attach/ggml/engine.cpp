@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <pthread.h>
@@ -43,6 +44,9 @@ const char* const function_symbols[functions] = {
 __thread ThreadState* computing_thread PLUMB_TLS_MODEL = nullptr;
 
 namespace {
+
+/// Of what every engine knows of schedulers and contexts. Under it no other lock is taken, and it is held across a fork: a child finds it free.
+std::mutex books;
 
 constexpr Function step_functions[] = {Function::decode, Function::decode_before_2025_08, Function::llama_decode};
 
@@ -172,7 +176,11 @@ class GgmlEngine::OpenStep {
 };
 
 GgmlEngine::GgmlEngine(const GgmlApi& api, std::string version, Profiler& profiler)
-    : api_(api), profiler_(profiler), version_(std::move(version)) {}
+    : api_(api), profiler_(profiler), version_(std::move(version)) {
+    static const int held_across_forks =
+        pthread_atfork([] { books.lock(); }, [] { books.unlock(); }, [] { books.unlock(); });
+    (void)held_across_forks;
+}
 
 int GgmlEngine::step(llama_context* context, const Batch& batch, const std::function<int()>& original) {
     ThreadState* state = profiler_.enabled() && batch.n_tokens > 0 ? state_of_thread(profiler_) : nullptr;
@@ -364,7 +372,7 @@ void GgmlEngine::sample(void (*original)(void*, void*), void* sampler, void* can
 }
 
 void GgmlEngine::keep_step(const llama_context* context, const Context& step) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(books);
     const auto found = std::find_if(last_steps_.begin(), last_steps_.end(),
                                     [context](const auto& known) { return known.first == context; });
     if (found != last_steps_.end()) {
@@ -379,7 +387,7 @@ void GgmlEngine::logits_asked(const llama_context* context) {
     if (state == nullptr || state->in_step) {
         return;
     }
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(books);
     const auto found = std::find_if(last_steps_.begin(), last_steps_.end(),
                                     [context](const auto& known) { return known.first == context; });
     if (found != last_steps_.end()) {
@@ -388,13 +396,13 @@ void GgmlEngine::logits_asked(const llama_context* context) {
 }
 
 void GgmlEngine::forget(const Scheduler* scheduler) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(books);
     std::erase_if(plans_, [scheduler](const Known& known) { return known.scheduler == scheduler; });
 }
 
 /// REQUIRES: no other thread computes with this scheduler, as ggml itself does.
 NodePlan& GgmlEngine::plan_for(const Scheduler* scheduler) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(books);
     const auto found = std::find_if(plans_.begin(), plans_.end(),
                                     [scheduler](const Known& known) { return known.scheduler == scheduler; });
     if (found != plans_.end()) {

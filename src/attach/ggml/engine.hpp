@@ -8,7 +8,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -144,7 +143,7 @@ class GgmlEngine {
     std::string version_;
     std::atomic<const Llama*> llama_{nullptr};
     std::atomic<bool> described_{false};
-    std::mutex mutex_; // of plans_ and last_steps_
+    // Both under one lock of all engines.
     std::vector<Known> plans_;
     std::vector<std::pair<const llama_context*, Context>> last_steps_;
     std::atomic<std::uint64_t> graphs_{0}, nodes_{0}, partly_{0}, seen_of_partly_{0}, nodes_of_partly_{0},

@@ -2,7 +2,11 @@
 // An engine of three nodes and one scheduler, which computes by telling its nodes: what was seen whole becomes bricks.
 #include "attach/ggml/engine.hpp"
 
+#include <atomic>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
 
 #include "attach/ggml/hooks.hpp"
 #include "plumb/plumb.hpp"
@@ -221,6 +225,32 @@ TEST_F(AttachedEngine, a_graph_is_a_step_where_no_slot_tells_of_steps) {
         EXPECT_EQ(phase.tokens, phase.phase == Phase::decode ? 1U : 5U);
     }
     EXPECT_NE(row(found, "lm_head", Phase::decode), nullptr);
+}
+
+TEST_F(AttachedEngine, a_forked_child_does_not_wait_for_what_another_thread_knew) {
+    std::atomic<bool> forked{false};
+    std::thread other([&] {
+        while (!forked) {
+            engine_.logits_asked(nullptr);
+        }
+    });
+    int ended = 0;
+    for (int i = 0; i < 100; ++i) {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(20);
+            engine_.forget(nullptr);
+            _exit(0);
+        }
+        int status = -1;
+        ended += waitpid(child, &status, 0) == child && WIFEXITED(status) ? 1 : 0;
+        if (ended <= i) {
+            break;
+        }
+    }
+    forked = true;
+    other.join();
+    EXPECT_EQ(ended, 100);
 }
 
 class DevicePlan : public AttachedEngine {

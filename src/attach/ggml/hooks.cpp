@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t most_engines = 4; // copies of ggml in one process
 
-/// Found by the address of one of its functions. Written under Engines::mutex, before any slot leads to its hooks.
+/// Found by the address of one of its functions. Written under Engines::looks_, before any slot leads to its hooks.
 struct EnginePlace {
     const void* key = nullptr;
     GgmlEngine* engine = nullptr;
@@ -180,7 +180,7 @@ class Engines {
     std::size_t place_of(const Pinned& library, const void* key);
     void tell_what_was_met(const char* door);
 
-    std::mutex mutex_;
+    LookLock looks_;
     std::uint64_t loads_ = 0;
     bool told_[most_engines] = {};
 };
@@ -231,9 +231,9 @@ void Engines::tell_what_was_met(const char* door) {
 }
 
 void Engines::look(const char* door) {
-    const std::lock_guard lock(mutex_);
+    const std::unique_lock lock = looks_.take();
     const std::uint64_t loads = loads_so_far();
-    if (loads == loads_) {
+    if (!lock.owns_lock() || loads == loads_) {
         return;
     }
     loads_ = loads;
