@@ -175,6 +175,41 @@ class GgmlEngine::OpenStep {
     ThreadState& state_;
 };
 
+/// A graph whose nodes the calling thread notes, until end(). Without that the engine threw: there are no bricks of it.
+class GgmlEngine::OpenGraph {
+  public:
+    OpenGraph(GgmlEngine& engine, ThreadState& state, NodePlan& plan) : engine_(engine), state_(state), plan_(plan) {
+        state.laps.resize(std::max(state.laps.size(), plan.nodes().size()));
+        state.count = 0;
+        state.passed = 0;
+        state.engine = &engine;
+        state.plan = &plan;
+        state.on_device = state.device_captures = false;
+        computing_thread = &state;
+    }
+    OpenGraph(const OpenGraph&) = delete;
+    OpenGraph& operator=(const OpenGraph&) = delete;
+    ~OpenGraph() {
+        computing_thread = nullptr;
+        end_device_node(state_);
+        state_.device_waits = false;
+        plan_.end_pass();
+        if (!ended_) {
+            engine_.count_partly(plan_, state_, match(plan_.nodes(), state_));
+        }
+    }
+    std::uint64_t end() {
+        ended_ = true;
+        return stamp_of(state_);
+    }
+
+  private:
+    GgmlEngine& engine_;
+    ThreadState& state_;
+    NodePlan& plan_;
+    bool ended_ = false;
+};
+
 GgmlEngine::GgmlEngine(const GgmlApi& api, std::string version, Profiler& profiler)
     : api_(api), profiler_(profiler), version_(std::move(version)) {
     static const int held_across_forks =
@@ -208,20 +243,14 @@ int GgmlEngine::compute(int (*original)(Scheduler*, Graph*), Scheduler* schedule
         (plan.tokens() == 1 ? facts.decode : facts.prefill) = plan.tokens();
         step.emplace(profiler_, *state, facts);
     }
-    state->laps.resize(std::max(state->laps.size(), plan.nodes().size()));
-    state->count = 0;
-    state->passed = 0;
-    state->engine = this;
-    state->plan = &plan;
-    state->on_device = state->device_captures = false;
     const std::uint32_t mode = profiler_.mode();
-    computing_thread = state;
-    const int status = original(scheduler, graph);
-    const std::uint64_t end = stamp_of(*state);
-    computing_thread = nullptr;
-    end_device_node(*state);
-    state->device_waits = false;
-    plan.end_pass();
+    int status = 0;
+    std::uint64_t end = 0;
+    {
+        OpenGraph open(*this, *state, plan);
+        status = original(scheduler, graph);
+        end = open.end();
+    }
     if (status == 0 && profiler_.mode() == mode) {
         emit(plan, *state, end);
     }
@@ -311,19 +340,23 @@ std::size_t GgmlEngine::match(const std::vector<PlannedNode>& nodes, ThreadState
     return seen;
 }
 
+void GgmlEngine::count_partly(const NodePlan& plan, const ThreadState& state, std::size_t seen) {
+    // Relaxed: counts that are read when all is over.
+    if (state.on_device) {
+        elsewhere_.fetch_add(1, std::memory_order_relaxed);
+        return;
+    }
+    partly_.fetch_add(1, std::memory_order_relaxed);
+    seen_of_partly_.fetch_add(seen, std::memory_order_relaxed);
+    nodes_of_partly_.fetch_add(plan.computing(), std::memory_order_relaxed);
+}
+
 /// Only what was seen whole is written.
 void GgmlEngine::emit(const NodePlan& plan, ThreadState& state, std::uint64_t end) {
     const std::vector<PlannedNode>& nodes = plan.nodes();
     const std::size_t seen = match(nodes, state);
-    // Relaxed: counts that are read when all is over.
-    if (seen != plan.computing() && state.on_device) {
-        elsewhere_.fetch_add(1, std::memory_order_relaxed);
-        return;
-    }
     if (seen != plan.computing()) {
-        partly_.fetch_add(1, std::memory_order_relaxed);
-        seen_of_partly_.fetch_add(seen, std::memory_order_relaxed);
-        nodes_of_partly_.fetch_add(plan.computing(), std::memory_order_relaxed);
+        count_partly(plan, state, seen);
         return;
     }
     if (graphs_.fetch_add(1, std::memory_order_relaxed) == 0) {
@@ -358,6 +391,10 @@ void GgmlEngine::sample(void (*original)(void*, void*), void* sampler, void* can
         original(sampler, candidates);
         return;
     }
+    const struct Sampling { // also where the sampler throws
+        ThreadState& state;
+        ~Sampling() { state.sampling = false; }
+    } sampling{*state};
     state->sampling = true;
     {
         const ContextScope of_step(profiler_, profiler_.mode(), state->in_step ? profiler_.context() : state->step);
@@ -368,7 +405,6 @@ void GgmlEngine::sample(void (*original)(void*, void*), void* sampler, void* can
         }
         read_cpu_time(profiler_, *state);
     }
-    state->sampling = false;
 }
 
 void GgmlEngine::keep_step(const llama_context* context, const Context& step) {

@@ -127,6 +127,7 @@ class GgmlEngine {
         std::unique_ptr<NodePlan> plan;
     };
     class OpenStep;
+    class OpenGraph;
     struct StepFacts;
 
     [[nodiscard]] StepFacts facts_of(llama_context* context, const Batch& batch) const;
@@ -136,6 +137,7 @@ class GgmlEngine {
     void describe(llama_context* context);
     void describe_device(llama_context* context);
     static std::size_t match(const std::vector<PlannedNode>& nodes, ThreadState& state);
+    void count_partly(const NodePlan& plan, const ThreadState& state, std::size_t seen);
     void emit(const NodePlan& plan, ThreadState& state, std::uint64_t end);
 
     GgmlApi api_;

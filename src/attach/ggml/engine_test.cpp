@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <gtest/gtest.h>
+#include <stdexcept>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -167,6 +168,32 @@ TEST_F(AttachedEngine, a_graph_that_was_aborted_has_no_bricks_and_the_next_has) 
     graph_.status = 0;
     EXPECT_EQ(decode(1), 0);
     EXPECT_EQ(engine_.counts().graphs, 1U);
+}
+
+TEST_F(AttachedEngine, a_graph_through_which_the_engine_throws_has_no_bricks_and_the_next_has) {
+    const auto throws = [](Scheduler* scheduler, Graph* graph) -> int {
+        (void)compute(scheduler, graph);
+        throw std::runtime_error("device lost");
+    };
+    const Batch batch{1, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+    graph_.are_told.pop_back();
+    EXPECT_THROW(engine_.step(nullptr, batch, [&] { return engine_.compute(throws, nullptr, &graph_); }),
+                 std::runtime_error);
+    EXPECT_EQ(computing_thread, nullptr);
+    EXPECT_EQ(engine_.counts().partly, 1U);
+    EXPECT_EQ(engine_.counts().seen_of_partly, 3U);
+    tell_all();
+    EXPECT_EQ(decode(1), 0);
+    EXPECT_EQ(engine_.counts().graphs, 1U);
+    EXPECT_EQ(row(report(), "lm_head", Phase::decode)->time.count, 1U);
+}
+
+TEST_F(AttachedEngine, a_sampler_that_throws_is_not_the_last_that_is_recorded) {
+    EXPECT_EQ(decode(1), 0);
+    EXPECT_THROW(engine_.sample([](void*, void*) { throw std::runtime_error("no grammar"); }, nullptr, nullptr),
+                 std::runtime_error);
+    engine_.sample([](void*, void*) {}, nullptr, nullptr);
+    EXPECT_EQ(row(report(), "sampling", Phase::decode)->time.count, 2U);
 }
 
 TEST_F(AttachedEngine, a_changed_graph_is_planned_anew) {
