@@ -2,6 +2,7 @@
 #include "ggml/node_work.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace plumb::ggml {
 namespace {
@@ -37,7 +38,7 @@ NodeWork work_of_flash_attention(const NodeFacts& node) {
     const TensorSizes& mask = node.sources[3];
     if (mask.rows <= 0) {
         NodeWork work = plain_work(node);
-        work.flops = 0;
+        work.flops = std::numeric_limits<double>::quiet_NaN(); // nothing else tells the number of positions
         return work;
     }
     NodeWork work;

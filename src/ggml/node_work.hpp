@@ -26,7 +26,7 @@ struct NodeFacts {
     std::array<TensorSizes, most_sources> sources;
 };
 
-/// Bytes and flops of one node: a part that is always so, and a part for each position of the kv cache.
+/// Bytes and flops of one node: a part that is always so, and a part for each position of the kv cache. NaN: not known.
 struct NodeWork {
     double bytes = 0, flops = 0, bytes_per_kv = 0, flops_per_kv = 0;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ggml/node_work.hpp"
 
+#include <cmath>
 #include <gtest/gtest.h>
 
 namespace plumb::ggml {
@@ -36,6 +37,13 @@ TEST(NodeWork, attention_counts_by_position_of_the_cache) {
     EXPECT_EQ(work_of(node).bytes, 512);
     EXPECT_EQ(work_of(node).bytes_per_kv, (2 * 16384 + 512) / 256.0);
     EXPECT_EQ(work_of(node).flops_per_kv, 4 * 64);
+}
+
+TEST(NodeWork, attention_without_a_mask_has_no_flops_that_are_known) {
+    const TensorSizes keys{"Kcur-0 (permuted)", 4096, 2048, 64};
+    const NodeFacts node{"FLASH_ATTN_EXT", {"__fattn__-0", 256, 64, 1}, {{input, keys, keys, {}}}};
+    EXPECT_EQ(work_of(node).bytes, 2 * 256 + 2 * 4096);
+    EXPECT_TRUE(std::isnan(work_of(node).flops));
 }
 
 } // namespace

@@ -78,7 +78,7 @@ void read_cpu_time(Profiler& profiler, ThreadState& state) {
 /// `kv_length`: NaN where it is not known, and with it the work that depends on it.
 Work given(const NodeWork& work, double kv_length) {
     if (std::isnan(kv_length) && (work.bytes_per_kv != 0 || work.flops_per_kv != 0)) {
-        return {};
+        return make_work();
     }
     Work made =
         make_work(bytes(work.bytes), flops(work.flops + (work.flops_per_kv != 0 ? work.flops_per_kv * kv_length : 0)));

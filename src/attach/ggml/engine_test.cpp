@@ -94,7 +94,26 @@ class AttachedEngine : public testing::Test {
         return nullptr;
     }
 
+    /// Puts one node of attention into the graph, of 16 queries over a view of the cache that has 256 positions.
+    void attend() {
+        graph_.nodes.insert(graph_.nodes.begin() + 3, &scores_);
+        graph_.are_told.insert(graph_.are_told.begin() + 2, {&scores_, &scores_});
+    }
+    /// Of a graph that takes so many rows from the table of embeddings.
+    void read(std::int64_t tokens) {
+        rows_.rows = tokens;
+        rows_.elements = 16 * tokens;
+        if (graph_.nodes.front() != &rows_) {
+            graph_.nodes.insert(graph_.nodes.begin(), &rows_);
+            graph_.are_told.insert(graph_.are_told.begin(), {&rows_, &rows_});
+        }
+    }
+
     ggml_tensor input_{"inp", "NONE", 64, 16, 1, {}};
+    ggml_tensor table_{"token_embd.weight", "NONE", 4096, 1024, 64, {}};
+    ggml_tensor rows_{"embd", "GET_ROWS", 64, 16, 1, {&table_, &input_}};
+    ggml_tensor keys_{"cache_k_l3 (view)", "NONE", 8192, 4096, 256, {}};
+    ggml_tensor scores_{"kq-3", "MUL_MAT", 1024, 256, 1, {&keys_, &input_}};
     ggml_tensor norm_weight_{"blk.3.attn_norm.weight", "NONE", 64, 16, 1, {}};
     ggml_tensor gate_weight_{"blk.3.ffn_gate.weight", "NONE", 2048, 512, 32, {}};
     ggml_tensor head_weight_{"output.weight", "NONE", 4096, 1024, 64, {}};
@@ -238,13 +257,9 @@ TEST_F(AttachedEngine, nothing_is_noted_outside_a_step) {
 }
 
 TEST_F(AttachedEngine, a_graph_is_a_step_where_no_slot_tells_of_steps) {
-    ggml_tensor table{"token_embd.weight", "NONE", 4096, 1024, 64, {}};
-    ggml_tensor rows{"embd", "GET_ROWS", 64, 16, 1, {&table, &input_}};
-    graph_.nodes.insert(graph_.nodes.begin(), &rows);
-    graph_.are_told.insert(graph_.are_told.begin(), {&rows, &rows});
+    read(1);
     EXPECT_EQ(engine_.compute(compute, nullptr, &graph_), 0);
-    rows.rows = 5;
-    rows.elements = 80;
+    read(5);
     EXPECT_EQ(engine_.compute(compute, nullptr, &graph_), 0);
     const Report found = report();
     ASSERT_EQ(found.phases.size(), 2U);
@@ -278,6 +293,19 @@ TEST_F(AttachedEngine, a_forked_child_does_not_wait_for_what_another_thread_knew
     forked = true;
     other.join();
     EXPECT_EQ(ended, 100);
+}
+
+TEST_F(AttachedEngine, work_that_depends_on_a_length_of_the_cache_which_is_not_known_is_absent) {
+    attend();
+    read(1);
+    EXPECT_EQ(engine_.compute(compute, nullptr, &graph_), 0);
+    const Report found = report();
+    const Row* attention = row(found, "attention", Phase::decode);
+    ASSERT_NE(attention, nullptr);
+    EXPECT_FALSE(attention->bytes_per_call.value.has_value());
+    EXPECT_FALSE(attention->flops_per_call.value.has_value());
+    EXPECT_FALSE(attention->elements_per_call.value.has_value());
+    EXPECT_EQ(row(found, "lm_head", Phase::decode)->flops_per_call.value, 2 * 1024);
 }
 
 class DevicePlan : public AttachedEngine {
