@@ -80,8 +80,8 @@ static inline plumb_ggml_tensor plumb_ggml_facts(const struct ggml_tensor* tenso
     memset(&facts, 0, sizeof facts);
     if (tensor != NULL) {
         facts.name = ggml_get_name(tensor);
-        facts.bytes = ggml_nbytes(tensor);
         facts.elements = ggml_nelements(tensor);
+        facts.bytes = ggml_row_size(tensor->type, facts.elements);
         facts.rows = ggml_nrows(tensor);
     }
     return facts;

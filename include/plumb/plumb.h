@@ -338,7 +338,7 @@ PLUMB_C_API plumb_code plumb_record_tensor(plumb_profiler* profiler, const plumb
 /// A tensor in a plumb_ggml_node, by what ggml's functions say of it.
 typedef struct plumb_ggml_tensor {
     const char* name; // ggml_get_name(); NULL: there is none
-    uint64_t bytes;   // ggml_nbytes()
+    uint64_t bytes;   // ggml_row_size(type, elements); of a view ggml_nbytes() is more
     int64_t elements; // ggml_nelements()
     int64_t rows;     // ggml_nrows()
 } plumb_ggml_tensor;

@@ -8,7 +8,8 @@
 
 namespace plumb::ggml {
 
-/// A tensor by what ggml's functions say of it; one that is not there has no rows and no bytes.
+/// A tensor by what ggml's functions say of it; one that is not there has no rows and no bytes. `bytes` are those of its elements,
+/// also where it is a view with something between them.
 struct TensorSizes {
     std::string_view name;
     double bytes = 0, elements = 0, rows = 0;

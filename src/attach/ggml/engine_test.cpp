@@ -295,6 +295,20 @@ TEST_F(AttachedEngine, a_forked_child_does_not_wait_for_what_another_thread_knew
     EXPECT_EQ(ended, 100);
 }
 
+TEST_F(AttachedEngine, of_a_view_of_the_cache_what_lies_between_its_elements_does_not_count) {
+    ggml_tensor cache{"cache_v_l3", "NONE", 131072, 65536, 4096, {}};
+    ggml_tensor part{"cache_v_l3 (view)", "VIEW", 123392, 4096, 16, {&cache}}; // 256 of 4096 positions in each row
+    ggml_tensor turned{"cache_v_l3 (view) (permuted)", "PERMUTE", 123392, 4096, 16, {&part}};
+    ggml_tensor sum{"kqv-3", "MUL_MAT", 64, 16, 1, {&turned, &scores_}};
+    graph_.nodes.insert(graph_.nodes.begin() + 3, {&part, &turned, &sum});
+    graph_.are_told.insert(graph_.are_told.begin() + 2, {&sum, &sum});
+    std::int32_t position = 31;
+    EXPECT_EQ(decode(1, &position), 0);
+    const Row* attention = row(report(), "attention", Phase::decode);
+    EXPECT_EQ(attention->bytes_per_call.value, 64 + 32 * (2 * 4096 + 1024) / 256);
+    EXPECT_EQ(attention->flops_per_call.value, 32 * 2 * 16);
+}
+
 TEST_F(AttachedEngine, work_that_depends_on_a_length_of_the_cache_which_is_not_known_is_absent) {
     attend();
     read(1);

@@ -9,11 +9,23 @@
 namespace plumb::attach::ggml {
 namespace {
 
+/// What the elements take: of a view ggml_nbytes() is the span, with what lies between. A view has the bytes per element of what it shows.
+double bytes_of(const GgmlApi& api, const Tensor* tensor) {
+    const Tensor* whole = tensor;
+    while (api.source(whole, 0) != nullptr && plumb::ggml::computes_nothing(api.op_desc(whole))) {
+        whole = api.source(whole, 0);
+    }
+    const auto bytes = static_cast<double>(api.nbytes(whole));
+    return whole == tensor || bytes == 0
+               ? bytes
+               : bytes / static_cast<double>(api.nelements(whole)) * static_cast<double>(api.nelements(tensor));
+}
+
 plumb::ggml::TensorSizes sizes_of(const GgmlApi& api, const Tensor* tensor) {
     if (tensor == nullptr) {
         return {};
     }
-    return {api.get_name(tensor), static_cast<double>(api.nbytes(tensor)), static_cast<double>(api.nelements(tensor)),
+    return {api.get_name(tensor), bytes_of(api, tensor), static_cast<double>(api.nelements(tensor)),
             static_cast<double>(api.nrows(tensor))};
 }
 

@@ -133,7 +133,17 @@ std::int64_t ggml_nelements(const ggml_tensor* tensor) {
 }
 std::int64_t ggml_nrows(const ggml_tensor* tensor) { return tensor->ne[1] * tensor->ne[2] * tensor->ne[3]; }
 std::size_t ggml_nbytes(const ggml_tensor* tensor) {
-    return ggml_row_size(tensor->type, tensor->ne[0]) * static_cast<std::size_t>(ggml_nrows(tensor));
+    if (ggml_is_empty(tensor)) {
+        return 0;
+    }
+    const auto block = static_cast<std::size_t>(ggml_blck_size(tensor->type));
+    std::size_t span = block == 1
+                           ? ggml_type_size(tensor->type) + static_cast<std::size_t>(tensor->ne[0] - 1) * tensor->nb[0]
+                           : static_cast<std::size_t>(tensor->ne[0]) * tensor->nb[0] / block;
+    for (int i = 1; i < 4; ++i) {
+        span += static_cast<std::size_t>(tensor->ne[i] - 1) * tensor->nb[i];
+    }
+    return span;
 }
 bool ggml_is_empty(const ggml_tensor* tensor) { return ggml_nelements(tensor) == 0; }
 

@@ -40,6 +40,7 @@ typedef enum ggml_type {
     X(MUL_MAT_ID)        \
     X(GET_ROWS)          \
     X(SET_ROWS)          \
+    X(CPY)               \
     X(ROPE)              \
     X(SOFT_MAX)          \
     X(FLASH_ATTN_EXT)    \

@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lookalike/model.hpp"
 
+#include <algorithm>
+
 namespace lookalike {
 
 namespace {
 constexpr std::size_t memory = 4096 * sizeof(ggml_tensor);
+constexpr std::int64_t cache_length = 4096;
+
+// Rows of a cache of F16 that lie by position: a part of each is seen.
+ggml_tensor* by_position(ggml_tensor* made) {
+    made->nb[1] = cache_length * 2;
+    made->nb[2] = made->nb[1] * static_cast<std::size_t>(made->ne[1]);
+    made->nb[3] = made->nb[2] * static_cast<std::size_t>(made->ne[2]);
+    return made;
 }
+} // namespace
 
 Graph::Graph(const llama_model& model) : model_(model), context_(ggml_init({memory, nullptr, true})) {}
 Graph::~Graph() { ggml_free(context_); }
@@ -29,7 +40,7 @@ ggml_tensor* Graph::node(const std::string& name, ggml_op op, const char* brick,
         {brick, layer_, static_cast<std::int64_t>(ns * model_.scale * (1 + 0.1 * layer_)), 0, 0, nullptr});
     made->extra = &planted_.back();
     ggml_build_forward_expand(graph_, made);
-    working_ += op != GGML_OP_VIEW && op != GGML_OP_RESHAPE && op != GGML_OP_PERMUTE ? 1 : 0;
+    working_ += op != GGML_OP_VIEW && op != GGML_OP_RESHAPE && op != GGML_OP_PERMUTE && op != GGML_OP_TRANSPOSE ? 1 : 0;
     return made;
 }
 ggml_tensor* Graph::like(const std::string& name, ggml_op op, const char* brick, double ns,
@@ -40,6 +51,7 @@ ggml_tensor* Graph::like(const std::string& name, ggml_op op, const char* brick,
 ggml_tensor* Graph::view(const std::string& name, ggml_op op, ggml_tensor* of) {
     ggml_tensor* made = node(name, op, "", 0, {of}, of->type, of->ne[0], of->ne[1], of->ne[2]);
     made->view_src = of;
+    std::copy(of->nb, of->nb + 4, made->nb);
     return made;
 }
 ggml_tensor* Graph::product(const std::string& name, const char* brick, double ns, ggml_tensor* weight,
@@ -79,25 +91,47 @@ ggml_tensor* Graph::attention(ggml_tensor* input) {
     ggml_tensor* v = projected(at("Vcur"), "attn_v", input, kv_width, false);
     ggml_tensor* k = projected(at("Kcur"), "attn_k", input, kv_width, true);
     const auto cached = [&](const char* name, ggml_tensor* fresh) {
-        ggml_tensor* cache = ggml_set_name(ggml_new_tensor_2d(context_, GGML_TYPE_F16, kv_width, 4096), name);
+        ggml_tensor* cache = ggml_set_name(ggml_new_tensor_2d(context_, GGML_TYPE_F16, kv_width, cache_length), name);
         const std::string viewed = std::string(name) + " (view)";
         ggml_tensor* rows = ggml_set_name(ggml_new_tensor_1d(context_, GGML_TYPE_I64, tokens_), "inp_rows");
-        node(viewed, GGML_OP_SET_ROWS, "kv_append", 2'000, {fresh, rows, cache}, GGML_TYPE_F16, kv_width, 4096)
-            ->view_src = cache;
+        ggml_tensor* appended = node(viewed, GGML_OP_SET_ROWS, "kv_append", 2'000, {fresh, rows, cache}, GGML_TYPE_F16,
+                                     kv_width, cache_length);
+        appended->view_src = cache;
+        planted(appended)->bytes = static_cast<double>(tokens_ * ((4 + 2) * kv_width + 8));
         ggml_tensor* seen = node(viewed, GGML_OP_VIEW, "", 0, {cache}, GGML_TYPE_F16, kv_width, kv_padded_);
         seen->view_src = cache;
         return view(viewed + " (permuted)", GGML_OP_PERMUTE, seen);
     };
     const std::string number = std::to_string(layer_);
+    // Without flash attention values lie by position, so that what is written and what is read is in pieces.
+    const auto cached_by_position = [&](const char* name, ggml_tensor* fresh) {
+        ggml_tensor* cache = ggml_set_name(ggml_new_tensor_2d(context_, GGML_TYPE_F16, kv_width, cache_length), name);
+        const std::string viewed = std::string(name) + " (view)";
+        ggml_tensor* turned =
+            node(at("Vcur") + " (transposed)", GGML_OP_TRANSPOSE, "", 0, {fresh}, GGML_TYPE_F32, tokens_, kv_width);
+        turned->nb[1] = turned->nb[0];
+        turned->nb[0] = fresh->nb[1];
+        ggml_tensor* place = by_position(node(viewed, GGML_OP_VIEW, "", 0, {cache}, GGML_TYPE_F16, tokens_, kv_width));
+        ggml_tensor* appended = by_position(node(viewed + " (copy of " + turned->name + ")", GGML_OP_CPY, "kv_append",
+                                                 2'000, {turned, place}, GGML_TYPE_F16, tokens_, kv_width));
+        planted(appended)->bytes = static_cast<double>(tokens_ * (4 + 2) * kv_width);
+        ggml_tensor* seen = by_position(
+            node(viewed, GGML_OP_VIEW, "", 0, {cache}, GGML_TYPE_F16, kv_padded_, model_.head(), model_.kv_heads));
+        return view(viewed + " (permuted)", GGML_OP_PERMUTE, seen);
+    };
     ggml_tensor* keys = cached(("cache_k_l" + number).c_str(), k);
-    ggml_tensor* values = cached(("cache_v_l" + number).c_str(), v);
+    const std::string values_name = "cache_v_l" + number;
+    ggml_tensor* values = model_.flash ? cached(values_name.c_str(), v) : cached_by_position(values_name.c_str(), v);
+    const auto query = static_cast<double>(model_.width * tokens_);
+    const auto key = static_cast<double>(2 * kv_width); // or value, of one position
+    const auto scores = static_cast<double>(model_.heads * tokens_);
     ggml_tensor* mask =
         ggml_set_name(ggml_new_tensor_2d(context_, GGML_TYPE_F16, kv_padded_, tokens_), "attn_inp_kq_mask");
     if (model_.flash) {
         ggml_tensor* attended = node("__fattn__-" + number, GGML_OP_FLASH_ATTN_EXT, "attention", 15'000,
                                      {view(at("Qcur") + " (permuted)", GGML_OP_PERMUTE, q), keys, values, mask},
                                      GGML_TYPE_F32, model_.width, tokens_);
-        attending_.push_back(planted(attended));
+        by_length_.push_back({planted(attended), 8 * query, 2 * key + 2 * static_cast<double>(tokens_), 4 * query});
         return view(at("kqv_out"), GGML_OP_RESHAPE, attended);
     }
     ggml_tensor* kq = node(at("kq"), GGML_OP_MUL_MAT, "attention", 8'000, {keys, q}, GGML_TYPE_F32, kv_padded_, tokens_,
@@ -105,6 +139,9 @@ ggml_tensor* Graph::attention(ggml_tensor* input) {
     ggml_tensor* weights = like(at("kq_soft_max"), GGML_OP_SOFT_MAX, "attention", 4'000, {kq, mask});
     ggml_tensor* kqv = node(at("kqv"), GGML_OP_MUL_MAT, "attention", 6'000, {values, weights}, GGML_TYPE_F32,
                             model_.head(), tokens_, model_.heads);
+    by_length_.push_back({planted(kq), 4 * query, key + 4 * scores, 2 * query});
+    by_length_.push_back({planted(weights), 0, 0, scores});
+    by_length_.push_back({planted(kqv), 4 * query, key + 4 * scores, 2 * query});
     return node(at("kqv_out"), GGML_OP_CONT, "attention|ggml_cont", 1'500,
                 {view(at("kqv_merged"), GGML_OP_PERMUTE, kqv)}, GGML_TYPE_F32, model_.width, tokens_);
 }
@@ -155,7 +192,7 @@ bool Graph::build(std::int64_t tokens, std::int64_t outputs, std::int64_t kv_pad
     kv_padded_ = kv_padded;
     ggml_reset(context_);
     planted_.clear();
-    attending_.clear();
+    by_length_.clear();
     working_ = 0;
     layer_ = -1;
     graph_ = ggml_new_graph_custom(context_, 8192, false);
@@ -188,11 +225,10 @@ void Graph::prepare(Step* step, std::int64_t kv_length) {
     for (Planted& one : planted_) {
         one.step = step;
     }
-    const double query = static_cast<double>(model_.width * tokens_);
-    for (Planted* one : attending_) {
-        const double keys_values = static_cast<double>(2 * model_.kv_heads * model_.head() * kv_length);
-        one->bytes = kv_length > 0 ? 2 * keys_values + 8 * query + 2 * static_cast<double>(tokens_ * kv_length) : 0;
-        one->flops = kv_length > 0 ? 4 * query * static_cast<double>(kv_length) : 0;
+    const auto positions = static_cast<double>(kv_length);
+    for (const ByLength& one : by_length_) {
+        one.planted->bytes = kv_length > 0 && one.bytes > 0 ? one.bytes + one.bytes_per_position * positions : 0;
+        one.planted->flops = one.flops_per_position * positions;
     }
 }
 

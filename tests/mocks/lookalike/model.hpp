@@ -62,7 +62,11 @@ class Graph {
     ggml_context* context_;
     ggml_cgraph* graph_ = nullptr;
     std::deque<Planted> planted_;
-    std::vector<Planted*> attending_;
+    struct ByLength { // what a node's work is, and what each position of the cache adds to it
+        Planted* planted;
+        double bytes, bytes_per_position, flops_per_position; // bytes 0: not said
+    };
+    std::vector<ByLength> by_length_;
     std::int64_t tokens_ = 0, outputs_ = 0, kv_padded_ = 0;
     int layer_ = -1, working_ = 0;
 };
