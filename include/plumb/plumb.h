@@ -350,7 +350,7 @@ typedef struct plumb_ggml_node {
     const char* operation;    // ggml_op_desc()
     plumb_ggml_tensor tensor; // the node
     plumb_ggml_tensor sources[4];
-    uint64_t kv_length;      // of the step
+    uint64_t kv_length;      // of the step; 0: not known, nor is the work of attention
     uint32_t layer_plus_one; // given back; 0: in none
     plumb_name brick;        // given back; a name such as "ggml_cont" where it is no well-known brick
     uint16_t waiting;        // given back: the next node is computed together with this one

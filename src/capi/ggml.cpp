@@ -44,8 +44,10 @@ plumb_code plumb_ggml_describe(plumb_profiler* profiler, plumb_ggml_node* node) 
         }
         std::optional<Brick> brick = brick_of(words);
         plumb::ggml::NodeWork work = work_of(facts);
-        const double kv_length = static_cast<double>(node->kv_length);
-        work.flops += work.flops_per_kv * kv_length;
+        const auto kv_length = static_cast<double>(node->kv_length);
+        if (work.positions != 0) {
+            work = kv_length != 0 ? work.at(kv_length, kv_length) : plumb::ggml::NodeWork{};
+        }
         if (node->waiting != 0) { // a norm: both are what the product with its weight is
             if (Name(node->brick) == Name(Brick::layer_norm)) {
                 brick = Brick::layer_norm;

@@ -45,6 +45,7 @@ NodeWork work_of_flash_attention(const NodeFacts& node) {
     work.bytes = queries.bytes + node.self.bytes;
     work.bytes_per_kv = (node.sources[1].bytes + node.sources[2].bytes + mask.bytes) / mask.row();
     work.flops_per_kv = 4 * queries.elements;
+    work.positions = mask.row();
     return work;
 }
 
@@ -55,15 +56,15 @@ NodeWork work_of_attention(const NodeFacts& node) {
     NodeWork work;
     const bool scores = node.operation == "MUL_MAT" && !node.self.name.starts_with("kqv");
     if (node.operation == "MUL_MAT" && !scores) {
-        const double positions = first.row();
+        work.positions = first.row();
         work.bytes = node.self.bytes;
-        work.bytes_per_kv = (first.bytes + second.bytes) / positions;
+        work.bytes_per_kv = (first.bytes + second.bytes) / work.positions;
         work.flops_per_kv = 2 * node.self.elements;
     } else {
-        const double positions = node.self.row();
+        work.positions = node.self.row();
         work.bytes = scores ? second.bytes : 0;
-        work.bytes_per_kv = (first.bytes + node.self.bytes) / positions;
-        work.flops_per_kv = scores ? 2 * second.elements : node.self.elements / positions;
+        work.bytes_per_kv = (first.bytes + node.self.bytes) / work.positions;
+        work.flops_per_kv = scores ? 2 * second.elements : node.self.elements / work.positions;
     }
     return work;
 }
@@ -81,7 +82,19 @@ NodeWork& NodeWork::operator+=(const NodeWork& other) {
     flops += other.flops;
     bytes_per_kv += other.bytes_per_kv;
     flops_per_kv += other.flops_per_kv;
+    positions = std::max(positions, other.positions);
     return *this;
+}
+
+NodeWork NodeWork::at(double kv_length, double kv_length_of_step) const {
+    NodeWork made = *this;
+    const double read = std::min(kv_length, positions);
+    made.flops += flops_per_kv * read;
+    if (read != kv_length_of_step) {
+        made.bytes += bytes_per_kv * read;
+        made.bytes_per_kv = 0;
+    }
+    return made;
 }
 
 NodeWork work_of(const NodeFacts& node) {

@@ -30,7 +30,11 @@ struct NodeFacts {
 /// Bytes and flops of one node: a part that is always so, and a part for each position of the kv cache. NaN: not known.
 struct NodeWork {
     double bytes = 0, flops = 0, bytes_per_kv = 0, flops_per_kv = 0;
+    double positions = 0; // of the cache that the node sees at most; 0: nothing depends on them
 
+    /// With so many positions in the cache. What they add is in the flops; it is in the bytes unless the step's own length gives it by
+    /// bytes_per_kv.
+    [[nodiscard]] NodeWork at(double kv_length, double kv_length_of_step) const;
     /// Of two nodes that are computed at once.
     NodeWork& operator+=(const NodeWork& other);
 };

@@ -39,6 +39,19 @@ TEST(NodeWork, attention_counts_by_position_of_the_cache) {
     EXPECT_EQ(work_of(node).flops_per_kv, 4 * 64);
 }
 
+TEST(NodeWork, attention_reads_no_more_positions_than_it_sees) {
+    NodeWork work{100, 0, 10, 20, 256};
+    EXPECT_EQ(work.at(32, 32).bytes_per_kv, 10) << "the step's own length gives it";
+    EXPECT_EQ(work.at(32, 32).bytes, 100);
+    EXPECT_EQ(work.at(32, 32).flops, 20 * 32);
+    EXPECT_EQ(work.at(16, 32).bytes, 100 + 10 * 16) << "an earlier part of a prompt";
+    EXPECT_EQ(work.at(16, 32).bytes_per_kv, 0);
+    EXPECT_EQ(work.at(1000, 1000).bytes, 100 + 10 * 256) << "a window";
+    EXPECT_EQ(work.at(1000, 1000).flops, 20 * 256);
+    work += {1, 2, 0, 0};
+    EXPECT_EQ(work.positions, 256);
+}
+
 TEST(NodeWork, attention_without_a_mask_has_no_flops_that_are_known) {
     const TensorSizes keys{"Kcur-0 (permuted)", 4096, 2048, 64};
     const NodeFacts node{"FLASH_ATTN_EXT", {"__fattn__-0", 256, 64, 1}, {{input, keys, keys, {}}}};

@@ -186,7 +186,9 @@ class Models(Case):
                 self.assert_truth(case)
 
     def test_a_prompt_in_pieces_is_one_step(self):
-        self.assert_truth(Run(engine("plain", "prompt=20", "ubatch=8")))
+        for model in ("layers=2", "noflash"):
+            for prompt, piece in ((20, 8), (600, 256)):  # in one view of the cache, and in views that grow
+                self.assert_truth(Run(engine("plain", f"prompt={prompt}", f"ubatch={piece}", f"model={model}")))
 
     def test_nodes_that_are_not_fused(self):
         self.assert_truth(Run(engine("plain"), GGML_CPU_DISABLE_FUSION="1"))

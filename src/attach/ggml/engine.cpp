@@ -75,15 +75,18 @@ void read_cpu_time(Profiler& profiler, ThreadState& state) {
     LatePen(profiler).cpu_time(state.sampled, cpu_ns);
 }
 
-/// `kv_length`: NaN where it is not known, and with it the work that depends on it.
-Work given(const NodeWork& work, double kv_length) {
-    if (std::isnan(kv_length) && (work.bytes_per_kv != 0 || work.flops_per_kv != 0)) {
+/// With the cache as this thread's graph finds it. Where that is not known, work that depends on it is not either.
+Work given(const NodeWork& work, const ThreadState& state) {
+    if (work.positions == 0) {
+        return make_work(bytes(work.bytes), flops(work.flops));
+    }
+    if (std::isnan(state.kv_length)) {
         return make_work();
     }
-    Work made =
-        make_work(bytes(work.bytes), flops(work.flops + (work.flops_per_kv != 0 ? work.flops_per_kv * kv_length : 0)));
-    if (work.bytes_per_kv != 0) {
-        made.bytes_per_kv = work.bytes_per_kv;
+    const NodeWork now = work.at(state.kv_length, state.kv_length_of_step);
+    Work made = make_work(bytes(now.bytes), flops(now.flops));
+    if (now.bytes_per_kv != 0) {
+        made.bytes_per_kv = now.bytes_per_kv;
     }
     return made;
 }
@@ -151,12 +154,13 @@ class GgmlEngine::OpenStep {
     OpenStep(Profiler& profiler, ThreadState& state, const StepFacts& facts) : profiler_(profiler), state_(state) {
         const Phase phase = facts.decode == 0 ? Phase::prefill : facts.prefill == 0 ? Phase::decode : Phase::mixed;
         state_.in_step = true;
+        state_.kv_length = state_.kv_length_of_step =
+            facts.kv_length ? static_cast<double>(*facts.kv_length) : std::numeric_limits<double>::quiet_NaN();
+        state_.tokens_ahead = facts.sequences == 1 ? facts.prefill + facts.decode : 0;
         if (facts.kv_length) {
-            state_.kv_length = static_cast<double>(*facts.kv_length);
             profiler_.push_step(host, phase, prefill_tokens(facts.prefill), decode_tokens(facts.decode),
                                 sequences(facts.sequences), kv_length(*facts.kv_length));
         } else {
-            state_.kv_length = std::numeric_limits<double>::quiet_NaN();
             profiler_.push_step(host, phase, prefill_tokens(facts.prefill), decode_tokens(facts.decode));
         }
         state_.step = profiler_.context();
@@ -243,6 +247,10 @@ int GgmlEngine::compute(int (*original)(Scheduler*, Graph*), Scheduler* schedule
         (plan.tokens() == 1 ? facts.decode : facts.prefill) = plan.tokens();
         step.emplace(profiler_, *state, facts);
     }
+    if (const std::uint64_t tokens = std::min(plan.tokens(), state->tokens_ahead); tokens != 0) { // a part of a prompt
+        state->tokens_ahead -= tokens;
+        state->kv_length = std::max(state->kv_length_of_step - static_cast<double>(state->tokens_ahead), 0.0);
+    }
     const std::uint32_t mode = profiler_.mode();
     int status = 0;
     std::uint64_t end = 0;
@@ -290,9 +298,10 @@ void GgmlEngine::device_call(ThreadState& state, const Queue& queue) {
             .device_captures) { // replays come at other lengths of the cache: what depends on it is given for each position, or not at all
         work.flops = work.flops_per_kv == 0 ? work.flops : unknown;
     } else {
-        const Work now = given(work, state.kv_length);
+        const Work now = given(work, state);
         work.bytes = now.bytes;
         work.flops = now.flops;
+        work.bytes_per_kv = now.bytes_per_kv;
     }
     profiler_.push_scope(queue, group.brick, bytes(work.bytes), flops(work.flops),
                          bytes_per_kv(work.bytes_per_kv != 0 ? work.bytes_per_kv : unknown));
@@ -379,7 +388,7 @@ void GgmlEngine::emit(const NodePlan& plan, ThreadState& state, std::uint64_t en
                 work += nodes[k].work;
             }
         }
-        pen.scope(named.brick, lap.at, i + 1 < state.count ? state.laps[i + 1].at : end, given(work, state.kv_length),
+        pen.scope(named.brick, lap.at, i + 1 < state.count ? state.laps[i + 1].at : end, given(work, state),
                   waits ? std::optional(lap.waited) : std::nullopt);
     }
     pen.finish(end);

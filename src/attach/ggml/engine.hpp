@@ -67,18 +67,19 @@ struct ThreadState {
     std::vector<Lap> laps;
     std::size_t count = 0; // of laps noted; more than there is room for: not all were seen
     std::uint64_t sampled = 0;
-    std::uint64_t passed = 0; // when the last barrier was, behind which no node has begun; 0: none
-    double kv_length = 0;
-    NodePlan* plan = nullptr;                 // of the graph that is computed now
-    GgmlEngine* engine = nullptr;             // that computes it
-    bool on_device = false;                   // a device's backend came to a node of it
-    std::size_t device_at = 0;                // to which it came last
-    bool device_captures = false;             // in this pass over the nodes
-    bool device_waits = false;                // nothing of that node was launched yet
-    Profiler* device_scope = nullptr;         // in which a scope of a device's queue is open,
-    std::optional<ContextScope> device_layer; //   and its layer
-    llama_context* context = nullptr;         // of the last step
-    Context step;                             // whose logits this thread samples from
+    std::uint64_t passed = 0;                    // when the last barrier was, behind which no node has begun; 0: none
+    double kv_length = 0, kv_length_of_step = 0; // with this graph, and with the last of its step; NaN: not known
+    std::uint64_t tokens_ahead = 0;              // that are yet to be appended in this step, all to one sequence
+    NodePlan* plan = nullptr;                    // of the graph that is computed now
+    GgmlEngine* engine = nullptr;                // that computes it
+    bool on_device = false;                      // a device's backend came to a node of it
+    std::size_t device_at = 0;                   // to which it came last
+    bool device_captures = false;                // in this pass over the nodes
+    bool device_waits = false;                   // nothing of that node was launched yet
+    Profiler* device_scope = nullptr;            // in which a scope of a device's queue is open,
+    std::optional<ContextScope> device_layer;    //   and its layer
+    llama_context* context = nullptr;            // of the last step
+    Context step;                                // whose logits this thread samples from
     bool in_step = false;
     bool sampling = false;
 };

@@ -295,6 +295,22 @@ TEST_F(AttachedEngine, a_forked_child_does_not_wait_for_what_another_thread_knew
     EXPECT_EQ(ended, 100);
 }
 
+TEST_F(AttachedEngine, each_part_of_a_prompt_counts_the_positions_that_are_in_the_cache_by_then) {
+    attend();
+    read(4);
+    const Batch batch{8, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+    EXPECT_EQ(engine_.step(nullptr, batch,
+                           [this] {
+                               EXPECT_EQ(engine_.compute(compute, nullptr, &graph_), 0);
+                               return engine_.compute(compute, nullptr, &graph_);
+                           }),
+              0);
+    const Row* attention = row(report(), "attention", Phase::prefill);
+    const double per_position = (8192 + 1024) / 256.0;
+    EXPECT_EQ(attention->bytes_per_call.value, 64 + per_position * (4 + 8) / 2);
+    EXPECT_EQ(attention->flops_per_call.value, 2 * 16 * (4 + 8) / 2);
+}
+
 TEST_F(AttachedEngine, of_a_view_of_the_cache_what_lies_between_its_elements_does_not_count) {
     ggml_tensor cache{"cache_v_l3", "NONE", 131072, 65536, 4096, {}};
     ggml_tensor part{"cache_v_l3 (view)", "VIEW", 123392, 4096, 16, {&cache}}; // 256 of 4096 positions in each row

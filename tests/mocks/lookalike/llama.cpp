@@ -105,17 +105,18 @@ int llama_context::decode(const llama_batch& batch) {
         positions.push_back(last = batch.pos != nullptr ? batch.pos[i] : last + 1);
     }
     describe(batch, positions, *step);
-    const std::int64_t padded = (step->kv_length + cache_piece - 1) / cache_piece * cache_piece;
     const int piece = static_cast<int>(params.n_ubatch);
     for (int first = 0; first < batch.n_tokens && step->status == GGML_STATUS_SUCCESS; first += piece) {
         const int tokens = std::min(piece, batch.n_tokens - first);
         const bool batched = step->sequences > 1;
+        const int cached = batched ? step->kv_length : step->kv_length - batch.n_tokens + first + tokens;
+        const std::int64_t padded = (cached + cache_piece - 1) / cache_piece * cache_piece;
         if (graph.build(tokens, batched ? tokens : 1, padded)) {
             ggml_backend_sched_reset(sched);
             ggml_backend_sched_set_eval_callback(sched, params.cb_eval, params.cb_eval_user_data);
             ggml_backend_sched_alloc_graph(sched, graph.get());
         }
-        graph.prepare(step.get(), batched || tokens < batch.n_tokens ? 0 : step->kv_length);
+        graph.prepare(step.get(), batched ? 0 : cached);
         step->graph_nodes += graph.working_nodes();
         step->compute_begin = lookalike_now();
         step->status = graph_compute(graph.get(), tokens > 1);
