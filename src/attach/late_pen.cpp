@@ -16,7 +16,12 @@ void LatePen::layer(std::int32_t index, std::uint64_t at) noexcept {
     }
     layer_ = index;
     layer_begin_ = at;
-    written_ = index >= 0 && thread_->reserve_structure(1);
+    const bool beyond =
+        index >= 0 && static_cast<std::uint32_t>(index) >= max_layers; // its low half would be another layer
+    if (beyond) {
+        thread_->drop(Drop::layer_beyond);
+    }
+    written_ = index >= 0 && !beyond && thread_->reserve_structure(1);
     if (written_) {
         thread_->push(at, pack(RecordKind::layer_begin, static_cast<std::uint16_t>(index)));
     }

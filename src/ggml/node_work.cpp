@@ -112,10 +112,16 @@ NodeWork work_of(const NodeFacts& node) {
     if (operation == "MUL_MAT") {
         work.flops = 2 * node.sources[0].row() * node.self.elements;
     } else if (operation == "GET_ROWS") { // of the table only the rows that were asked for
-        work.bytes = 2 * node.self.bytes + node.sources[1].bytes;
+        const TensorSizes& table = node.sources[0];
+        const double row = table.rows > 0 ? table.bytes / table.rows : 0;
+        work.bytes = row * node.self.rows + node.sources[1].bytes + node.self.bytes;
         work.flops = 0;
-    } else if (operation == "SET_ROWS" || operation == "CPY") { // what is written is as much as what is read, at most
-        work.bytes = 2 * node.sources[0].bytes;
+    } else if (operation == "SET_ROWS") { // the node is all that it writes into
+        const TensorSizes& fresh = node.sources[0];
+        work.bytes = fresh.bytes + node.sources[1].bytes + fresh.elements / node.self.elements * node.self.bytes;
+        work.flops = 0;
+    } else if (operation == "CPY") { // the node is what it writes, which is also its second operand
+        work.bytes = node.sources[0].bytes + (node.sources[1].elements > 0 ? node.sources[1] : node.self).bytes;
         work.flops = 0;
     }
     return work;

@@ -20,8 +20,20 @@ TEST(NodeWork, a_product_reads_its_weight_and_counts_two_flops_for_each_of_it) {
 TEST(NodeWork, of_a_table_only_the_rows_that_are_read_count) {
     const NodeFacts node{
         "GET_ROWS", {"embd", 256, 64, 1}, {{{"token_embd.weight", 1e6, 5e5, 1e4}, {"inp_tokens", 4, 1, 1}}}};
-    EXPECT_EQ(work_of(node).bytes, 2 * 256 + 4);
+    EXPECT_EQ(work_of(node).bytes, 100 + 4 + 256) << "a row of the table is smaller than what is made of it";
     EXPECT_EQ(work_of(node).flops, 0);
+}
+
+TEST(NodeWork, what_is_appended_to_the_cache_is_read_and_written_in_types_of_its_own) {
+    const TensorSizes fresh{"Kcur-0", 512, 128, 2};
+    const NodeFacts rows{"SET_ROWS",
+                         {"cache_k_l0 (view)", 65536, 32768, 512},
+                         {{fresh, {"inp_rows", 16, 2, 1}, {"cache_k_l0", 65536, 32768, 512}}}};
+    EXPECT_EQ(work_of(rows).bytes, 512 + 16 + 256);
+    const NodeFacts copy{
+        "CPY", {"cache_k_l0 (view) (copy)", 9999, 128, 2}, {{fresh, {"cache_k_l0 (view)", 256, 128, 2}}}};
+    EXPECT_EQ(work_of(copy).bytes, 512 + 256);
+    EXPECT_EQ(work_of(copy).flops, 0);
 }
 
 TEST(NodeWork, of_experts_only_those_that_were_chosen_count) {

@@ -290,7 +290,8 @@ void GgmlEngine::device_call(ThreadState& state, const Queue& queue) {
     }
     const NodeGroup group = state.plan->group_at(state.device_at);
     Context context = profiler_.context();
-    context.layer_plus_one = static_cast<std::uint32_t>(group.layer + 1);
+    const auto layer_plus_one = static_cast<std::uint32_t>(group.layer + 1);
+    context.layer_plus_one = layer_plus_one <= max_layers ? layer_plus_one : 0;
     state.device_layer.emplace(profiler_, profiler_.mode(), context);
     constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
     NodeWork work = group.work;

@@ -338,6 +338,17 @@ TEST_F(AttachedEngine, work_that_depends_on_a_length_of_the_cache_which_is_not_k
     EXPECT_EQ(row(found, "lm_head", Phase::decode)->flops_per_call.value, 2 * 1024);
 }
 
+TEST_F(AttachedEngine, a_layer_beyond_those_that_a_record_can_hold_is_counted_and_no_other_layer) {
+    attend();
+    scores_.name = "kq-65539";
+    EXPECT_EQ(decode(1), 0);
+    const Report found = report();
+    ASSERT_EQ(found.losses.size(), 1U);
+    EXPECT_EQ(found.losses[0].count, 1U);
+    EXPECT_NE(found.losses[0].reason.find("layer with an index beyond"), std::string::npos);
+    EXPECT_NE(row(found, "attention", Phase::decode), nullptr);
+}
+
 class DevicePlan : public AttachedEngine {
   protected:
     DevicePlan() {

@@ -13,7 +13,7 @@ std::uint64_t OpenStarts::start(Recorder& recorder, Name name, const Work& work)
         ++counts_.started;
         if (free_.empty() && slots_.size() == most_open) {
             ++counts_.refused;
-            return serial;
+            return serial | refused_bit;
         }
         if (free_.empty()) {
             free_.reserve(slots_.size() + 1);
@@ -27,15 +27,18 @@ std::uint64_t OpenStarts::start(Recorder& recorder, Name name, const Work& work)
         slots_[place].token = recorder.begin(name, work);
         return serial + place;
     } catch (const std::exception&) { // no memory
-        return most_open;
+        return refused_bit;
     }
 }
 
 void OpenStarts::end(Recorder& recorder, std::uint64_t number) noexcept {
     const std::lock_guard lock(mutex_);
     const std::uint64_t place = number % most_open;
+    if ((number & refused_bit) != 0 && place == 0 && (number & ~refused_bit) / most_open <= serial_) {
+        return; // counted when it was refused
+    }
     if (number == 0 || place >= slots_.size() || slots_[place].number != number) {
-        ++counts_.never_started; // or refused, or ended before
+        ++counts_.never_started; // or ended before
         return;
     }
     recorder.end(slots_[place].token);

@@ -21,8 +21,9 @@ struct StartCounts {
 class OpenStarts {
   public:
     static constexpr std::uint32_t most_open = 1 << 16;
+    static constexpr std::uint64_t refused_bit = std::uint64_t{1} << 63;
 
-    /// Its number, never 0.
+    /// Its number, never 0. That of one that is refused has refused_bit: its end is no other range's.
     [[nodiscard]] std::uint64_t start(Recorder& recorder, Name name, const Work& work) noexcept;
     void end(Recorder& recorder, std::uint64_t number) noexcept;
     [[nodiscard]] StartCounts counts() const;

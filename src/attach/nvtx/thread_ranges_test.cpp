@@ -278,6 +278,9 @@ TEST_F(Ranges, ranges_that_are_started_and_never_ended_are_bounded_and_counted) 
     }
     EXPECT_EQ(starts.counts().open, OpenStarts::most_open);
     EXPECT_EQ(starts.counts().refused, 1'000'000U - OpenStarts::most_open);
+    starts.end(profiler_, starts.start(profiler_, Brick::attention, make_work()));
+    EXPECT_EQ(starts.counts().never_started, 0U) << "it had begun, and was refused";
+    EXPECT_EQ(starts.counts().open, OpenStarts::most_open);
 }
 
 } // namespace

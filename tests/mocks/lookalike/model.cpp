@@ -200,6 +200,8 @@ bool Graph::build(std::int64_t tokens, std::int64_t outputs, std::int64_t kv_pad
     ggml_tensor* in = node("embd", GGML_OP_GET_ROWS, "embedding", 3'000,
                            {weight("token_embd.weight", model_.width, model_.vocab.tokens), ids}, GGML_TYPE_F32,
                            model_.width, tokens);
+    planted(in)->bytes = static_cast<double>(
+        static_cast<std::size_t>(tokens) * (ggml_row_size(GGML_TYPE_Q8_0, model_.width) + 4) + ggml_nbytes(in));
     for (layer_ = 0; layer_ < model_.layers; ++layer_) {
         ggml_tensor* attended = attention(norm(at("attn_norm"), "rms_norm", in, of_layer("attn_norm.weight")));
         ggml_tensor* out = product(at("attn_out"), "output_projection", 14'000,
