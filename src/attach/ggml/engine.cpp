@@ -20,6 +20,7 @@ namespace plumb::attach::ggml {
 
 const char* const function_symbols[functions] = {
     "ggml_backend_sched_new",
+    "ggml_backend_sched_free",
     "ggml_backend_sched_graph_compute_async",
     "ggml_cpu_extra_compute_forward",
     "ggml_compute_forward_rms_norm_mul_fused",
@@ -228,9 +229,13 @@ int GgmlEngine::step(llama_context* context, const Batch& batch, const std::func
     }
     describe(context);
     state->context = context;
-    const OpenStep step(profiler_, *state, facts_of(context, batch));
-    keep_step(context, state->step);
-    return original();
+    int status = 0;
+    {
+        const OpenStep step(profiler_, *state, facts_of(context, batch));
+        status = original();
+    }
+    keep_step(context, state->step); // last: a context may have made its scheduler anew
+    return status;
 }
 
 int GgmlEngine::compute(int (*original)(Scheduler*, Graph*), Scheduler* scheduler, Graph* graph) {
@@ -238,7 +243,7 @@ int GgmlEngine::compute(int (*original)(Scheduler*, Graph*), Scheduler* schedule
     if (state == nullptr || (!state->in_step && has_steps()) || computing_thread != nullptr) {
         return original(scheduler, graph);
     }
-    NodePlan& plan = plan_for(scheduler);
+    NodePlan& plan = plan_for(scheduler, state->in_step ? state->context : nullptr);
     plan.prepare(api_, graph, [this](std::string_view name) { return profiler_.intern(name); });
     std::optional<OpenStep> step;
     if (!state->in_step) {
@@ -419,13 +424,7 @@ void GgmlEngine::sample(void (*original)(void*, void*), void* sampler, void* can
 
 void GgmlEngine::keep_step(const llama_context* context, const Context& step) {
     const std::lock_guard lock(books);
-    const auto found = std::find_if(last_steps_.begin(), last_steps_.end(),
-                                    [context](const auto& known) { return known.first == context; });
-    if (found != last_steps_.end()) {
-        found->second = step;
-    } else {
-        last_steps_.emplace_back(context, step);
-    }
+    last_steps_[context] = step;
 }
 
 void GgmlEngine::logits_asked(const llama_context* context) {
@@ -434,27 +433,30 @@ void GgmlEngine::logits_asked(const llama_context* context) {
         return;
     }
     const std::lock_guard lock(books);
-    const auto found = std::find_if(last_steps_.begin(), last_steps_.end(),
-                                    [context](const auto& known) { return known.first == context; });
-    if (found != last_steps_.end()) {
+    if (const auto found = last_steps_.find(context); found != last_steps_.end()) {
         state->step = found->second;
     }
 }
 
 void GgmlEngine::forget(const Scheduler* scheduler) {
     const std::lock_guard lock(books);
-    std::erase_if(plans_, [scheduler](const Known& known) { return known.scheduler == scheduler; });
+    if (const auto found = schedulers_.find(scheduler); found != schedulers_.end()) {
+        last_steps_.erase(found->second.context);
+        schedulers_.erase(found);
+    }
+}
+
+std::size_t GgmlEngine::known() const {
+    const std::lock_guard lock(books);
+    return schedulers_.size() + last_steps_.size();
 }
 
 /// REQUIRES: no other thread computes with this scheduler, as ggml itself does.
-NodePlan& GgmlEngine::plan_for(const Scheduler* scheduler) {
+NodePlan& GgmlEngine::plan_for(const Scheduler* scheduler, const llama_context* context) {
     const std::lock_guard lock(books);
-    const auto found = std::find_if(plans_.begin(), plans_.end(),
-                                    [scheduler](const Known& known) { return known.scheduler == scheduler; });
-    if (found != plans_.end()) {
-        return *found->plan;
-    }
-    return *plans_.emplace_back(Known{scheduler, std::make_unique<NodePlan>()}).plan;
+    Known& known = schedulers_[scheduler];
+    known.context = context;
+    return known.plan;
 }
 
 void GgmlEngine::learn(const Pinned& library) {

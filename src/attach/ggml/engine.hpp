@@ -7,9 +7,9 @@
 
 #include <atomic>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -23,6 +23,7 @@ namespace plumb::attach::ggml {
 /// The functions through whose slots we see the engine work.
 enum class Function : std::size_t {
     scheduler_new,         // a context begins: what it needs is loaded
+    scheduler_free,        // it ends: what was known of it goes
     graph_compute,         // one graph
     node,                  // one node, called by every thread of the engine
     fused_norm,            // two nodes at once
@@ -105,8 +106,10 @@ class GgmlEngine {
     void sample(void (*original)(void*, void*), void* sampler, void* candidates);
     /// The calling thread will sample from what the context computed last.
     void logits_asked(const llama_context* context);
-    /// A scheduler was made: whatever was known of one at that address is forgotten.
+    /// A scheduler was made or goes: whatever was known of one at that address is forgotten, and of the context that computed with it.
     void forget(const Scheduler* scheduler);
+    /// Of so many schedulers and contexts something is known.
+    [[nodiscard]] std::size_t known() const;
 
     /// Ends what device_node() began: a capture is about to end.
     static void end_device_node(ThreadState& state);
@@ -123,9 +126,9 @@ class GgmlEngine {
     [[nodiscard]] const std::string& version() const { return version_; }
 
   private:
-    struct Known { // one scheduler
-        const Scheduler* scheduler;
-        std::unique_ptr<NodePlan> plan;
+    struct Known { // of one scheduler
+        NodePlan plan;
+        const llama_context* context = nullptr; // that computed with it last
     };
     class OpenStep;
     class OpenGraph;
@@ -133,7 +136,7 @@ class GgmlEngine {
 
     [[nodiscard]] StepFacts facts_of(llama_context* context, const Batch& batch) const;
     void keep_step(const llama_context* context, const Context& step);
-    NodePlan& plan_for(const Scheduler* scheduler);
+    NodePlan& plan_for(const Scheduler* scheduler, const llama_context* context);
     [[nodiscard]] std::uint64_t cached_length(llama_context* context, std::int32_t sequence) const;
     void describe(llama_context* context);
     void describe_device(llama_context* context);
@@ -147,8 +150,8 @@ class GgmlEngine {
     std::atomic<const Llama*> llama_{nullptr};
     std::atomic<bool> described_{false};
     // Both under one lock of all engines.
-    std::vector<Known> plans_;
-    std::vector<std::pair<const llama_context*, Context>> last_steps_;
+    std::unordered_map<const Scheduler*, Known> schedulers_;
+    std::unordered_map<const llama_context*, Context> last_steps_;
     std::atomic<std::uint64_t> graphs_{0}, nodes_{0}, partly_{0}, seen_of_partly_{0}, nodes_of_partly_{0},
         elsewhere_{0};
 };

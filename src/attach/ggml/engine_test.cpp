@@ -349,6 +349,20 @@ TEST_F(AttachedEngine, a_layer_beyond_those_that_a_record_can_hold_is_counted_an
     EXPECT_NE(row(found, "attention", Phase::decode), nullptr);
 }
 
+TEST_F(AttachedEngine, of_a_context_that_has_gone_nothing_is_kept) {
+    int memory[20];
+    for (int& one : memory) {
+        auto* const context = reinterpret_cast<llama_context*>(&one);
+        auto* const scheduler = reinterpret_cast<Scheduler*>(&one);
+        const Batch batch{1, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+        EXPECT_EQ(engine_.step(context, batch, [&] { return engine_.compute(compute, scheduler, &graph_); }), 0);
+        EXPECT_EQ(engine_.known(), 2U);
+        engine_.forget(scheduler);
+        EXPECT_EQ(engine_.known(), 0U);
+    }
+    EXPECT_EQ(engine_.counts().graphs, 20U);
+}
+
 class DevicePlan : public AttachedEngine {
   protected:
     DevicePlan() {

@@ -42,6 +42,10 @@ struct Hooks {
         engine().forget(static_cast<Scheduler*>(made));
         return made;
     }
+    static void scheduler_free(Scheduler* scheduler) {
+        engine().forget(scheduler);
+        original_of<void (*)(Scheduler*)>(engine(), Function::scheduler_free)(scheduler);
+    }
     static int graph_compute(Scheduler* scheduler, Graph* graph) {
         return engine().compute(original_of<int (*)(Scheduler*, Graph*)>(engine(), Function::graph_compute), scheduler,
                                 graph);
@@ -144,6 +148,7 @@ struct Hooks {
 
     static constexpr std::array<void*, functions> all() {
         return {reinterpret_cast<void*>(&scheduler_new),
+                reinterpret_cast<void*>(&scheduler_free),
                 reinterpret_cast<void*>(&graph_compute),
                 reinterpret_cast<void*>(&node),
                 reinterpret_cast<void*>(&fused_norm),
