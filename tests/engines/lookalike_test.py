@@ -207,6 +207,37 @@ class Models(Case):
 
 
 class Lives(Case):
+    TWO_COPIES = """
+import ctypes as c, sys
+Params = type("Params", (c.Structure,), {"_fields_": [("room", c.c_ubyte * 512)]})
+Batch = type("Batch", (c.Structure,), {"_fields_": [("n_tokens", c.c_int32), *((name, c.c_void_p) for name in "abcdef")]})
+for path, steps in zip(sys.argv[1::2], map(int, sys.argv[2::2])):
+    copy = c.CDLL(path)
+    for name, result, *of in (("llama_model_default_params", Params), ("llama_context_default_params", Params),
+                              ("llama_model_load_from_file", c.c_void_p, c.c_char_p, Params),
+                              ("llama_init_from_model", c.c_void_p, c.c_void_p, Params), ("llama_decode", c.c_int32, c.c_void_p, Batch)):
+        getattr(copy, name).restype, getattr(copy, name).argtypes = result, of
+    model = copy.llama_model_load_from_file(b"layers=2", copy.llama_model_default_params())
+    context = copy.llama_init_from_model(model, copy.llama_context_default_params())
+    token = c.c_int32(3)
+    for _ in range(steps):
+        print(copy.llama_decode(context, Batch(1, c.addressof(token))))
+"""
+
+    def test_two_copies_in_one_process_are_counted_together(self):
+        other = FOLDER / "other.node"
+        shutil.copy(BUILT / "module/engine.node", other)
+        case = Run([sys.executable, "-c", self.TWO_COPIES, str(BUILT / "module/engine.node"), "10", str(other), "5"])
+        self.assert_unchanged(case)
+        nodes = sum(step["graph_nodes"] for step in case.truth.steps)
+        self.assertIn(f" {nodes} of {nodes} nodes seen in 15 graphs", case.said)
+
+    def test_each_model_of_a_process_is_named(self):
+        case = Run(engine("plain", "model=layers=3", "draft=layers=1", "steps=4"))
+        self.assert_unchanged(case)
+        self.assert_truth(case)
+        self.assertIn("lookalike layers=1 + lookalike layers=3 · 1 + 3 layers · llama.cpp", case.said)
+
     def test_two_contexts_in_two_threads(self):
         case = Run(engine("plain", "contexts=2"))
         self.assert_unchanged_lines(case)

@@ -153,7 +153,9 @@ GgmlEngine::StepFacts GgmlEngine::facts_of(llama_context* context, const Batch& 
 class GgmlEngine::OpenStep {
   public:
     OpenStep(Profiler& profiler, ThreadState& state, const StepFacts& facts) : profiler_(profiler), state_(state) {
-        const Phase phase = facts.decode == 0 ? Phase::prefill : facts.prefill == 0 ? Phase::decode : Phase::mixed;
+        const Phase phase = facts.prefill != 0  ? (facts.decode != 0 ? Phase::mixed : Phase::prefill)
+                            : facts.decode != 0 ? Phase::decode
+                                                : Phase::none; // a graph that takes no rows from a table of embeddings
         state_.in_step = true;
         state_.kv_length = state_.kv_length_of_step =
             facts.kv_length ? static_cast<double>(*facts.kv_length) : std::numeric_limits<double>::quiet_NaN();
@@ -215,8 +217,33 @@ class GgmlEngine::OpenGraph {
     bool ended_ = false;
 };
 
-GgmlEngine::GgmlEngine(const GgmlApi& api, std::string version, Profiler& profiler)
-    : api_(api), profiler_(profiler), version_(std::move(version)) {
+void EngineHead::add(const std::string& key, const std::string& text) {
+    const auto all_of_key = [&] {
+        constexpr std::size_t most_shown = 4;
+        const std::lock_guard lock(books);
+        std::vector<std::string>& all = texts_[key];
+        if (std::find(all.begin(), all.end(), text) == all.end()) {
+            all.push_back(text);
+        }
+        std::string line;
+        for (std::size_t i = 0; i < std::min(all.size(), most_shown); ++i) {
+            line += (i == 0 ? "" : " + ") + all[i];
+        }
+        if (all.size() > most_shown) {
+            line += " + " + std::to_string(all.size() - most_shown) + " more";
+        }
+        return key == "layers" && all.size() > 1 ? line + " layers"
+                                                 : line; // more than a number, which a report puts the key to
+    };
+    // Outside the lock, and once more where another thread added one meanwhile: the last that is described holds all.
+    for (std::string described, line = all_of_key(); line != described; line = all_of_key()) {
+        profiler_.describe(key, line);
+        described = line;
+    }
+}
+
+GgmlEngine::GgmlEngine(const GgmlApi& api, std::string version, Profiler& profiler, EngineHead& head)
+    : api_(api), profiler_(profiler), head_(head), version_(std::move(version)) {
     static const int held_across_forks =
         pthread_atfork([] { books.lock(); }, [] { books.unlock(); }, [] { books.unlock(); });
     (void)held_across_forks;
@@ -227,7 +254,8 @@ int GgmlEngine::step(llama_context* context, const Batch& batch, const std::func
     if (state == nullptr || state->in_step) {
         return original();
     }
-    describe(context);
+    describe_model(context);
+    describe();
     state->context = context;
     int status = 0;
     {
@@ -247,7 +275,7 @@ int GgmlEngine::compute(int (*original)(Scheduler*, Graph*), Scheduler* schedule
     plan.prepare(api_, graph, [this](std::string_view name) { return profiler_.intern(name); });
     std::optional<OpenStep> step;
     if (!state->in_step) {
-        describe(nullptr);
+        describe();
         StepFacts facts;
         (plan.tokens() == 1 ? facts.decode : facts.prefill) = plan.tokens();
         step.emplace(profiler_, *state, facts);
@@ -472,20 +500,31 @@ std::uint64_t GgmlEngine::cached_length(llama_context* context, std::int32_t seq
     return llama != nullptr ? llama->cached(context, sequence) : 0;
 }
 
-/// `context`: null where the engine's own was not seen.
-void GgmlEngine::describe(llama_context* context) {
-    if (described_.exchange(true, std::memory_order_relaxed)) {
+void GgmlEngine::describe() {
+    if (!described_.exchange(true, std::memory_order_relaxed)) {
+        const bool llama = llama_.load(std::memory_order_acquire) != nullptr;
+        head_.add("engine", (llama ? "llama.cpp, " : "") + version_ + ", not built for this profiler");
+    }
+}
+
+/// Of a context that has made no step yet.
+void GgmlEngine::describe_model(llama_context* context) {
+    const Llama* const llama = llama_.load(std::memory_order_acquire);
+    if (llama == nullptr || context == nullptr) {
         return;
     }
-    const Llama* const llama = llama_.load(std::memory_order_acquire);
-    const Llama* const asked = context != nullptr ? llama : nullptr;
-    if (const std::string model = asked != nullptr ? asked->model(context) : ""; !model.empty()) {
-        profiler_.describe("model", model);
+    {
+        const std::lock_guard lock(books);
+        if (last_steps_.contains(context)) {
+            return;
+        }
     }
-    if (const std::int32_t layers = asked != nullptr ? asked->layers(context) : 0; layers > 0) {
-        profiler_.describe("layers", std::to_string(layers));
+    if (const std::string model = llama->model(context); !model.empty()) {
+        head_.add("model", model);
     }
-    profiler_.describe("engine", (llama != nullptr ? "llama.cpp, " : "") + version_ + ", not built for this profiler");
+    if (const std::int32_t layers = llama->layers(context); layers > 0) {
+        head_.add("layers", std::to_string(layers));
+    }
 }
 
 /// REQUIRES: a graph was seen whole, so the processor computed all of it.
@@ -493,13 +532,23 @@ void GgmlEngine::describe_device(llama_context* context) {
     const Llama* llama = llama_.load(std::memory_order_acquire);
     if (const std::int32_t threads = llama != nullptr && context != nullptr ? llama->threads(context) : 0;
         threads > 0) {
-        profiler_.describe("device", "cpu, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
+        head_.add("device", "cpu, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
     }
 }
 
 bool GgmlEngine::has_steps() const {
     return std::any_of(std::begin(step_functions), std::end(step_functions),
                        [this](Function function) { return originals[static_cast<std::size_t>(function)] != nullptr; });
+}
+
+GgmlEngine::Counts& GgmlEngine::Counts::operator+=(const Counts& other) {
+    graphs += other.graphs;
+    nodes += other.nodes;
+    partly += other.partly;
+    seen_of_partly += other.seen_of_partly;
+    nodes_of_partly += other.nodes_of_partly;
+    elsewhere += other.elsewhere;
+    return *this;
 }
 
 GgmlEngine::Counts GgmlEngine::counts() const {

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -89,9 +90,20 @@ struct ThreadState {
     return PLUMB_LIKELY(state.clock == nullptr) ? detail::read_ticks() : state.clock->stamp();
 }
 
+/// What the recording says of all engines and models of this process: each once.
+class EngineHead {
+  public:
+    explicit EngineHead(Profiler& profiler) : profiler_(profiler) {}
+    void add(const std::string& key, const std::string& text);
+
+  private:
+    Profiler& profiler_;
+    std::map<std::string, std::vector<std::string>> texts_; // by key, under the lock of all engines
+};
+
 class GgmlEngine {
   public:
-    GgmlEngine(const GgmlApi& api, std::string version, Profiler& profiler);
+    GgmlEngine(const GgmlApi& api, std::string version, Profiler& profiler, EngineHead& head);
 
     /// One more library that uses this ggml: it may be the one that leads to libllama. One call at a time.
     void learn(const Pinned& library);
@@ -120,7 +132,8 @@ class GgmlEngine {
 
     /// How many graphs ran whole here, how many did not, and how many a device's backend had a part of.
     struct Counts {
-        std::uint64_t graphs, nodes, partly, seen_of_partly, nodes_of_partly, elsewhere;
+        std::uint64_t graphs = 0, nodes = 0, partly = 0, seen_of_partly = 0, nodes_of_partly = 0, elsewhere = 0;
+        Counts& operator+=(const Counts& other);
     };
     [[nodiscard]] Counts counts() const;
     [[nodiscard]] const std::string& version() const { return version_; }
@@ -138,7 +151,8 @@ class GgmlEngine {
     void keep_step(const llama_context* context, const Context& step);
     NodePlan& plan_for(const Scheduler* scheduler, const llama_context* context);
     [[nodiscard]] std::uint64_t cached_length(llama_context* context, std::int32_t sequence) const;
-    void describe(llama_context* context);
+    void describe();
+    void describe_model(llama_context* context);
     void describe_device(llama_context* context);
     static std::size_t match(const std::vector<PlannedNode>& nodes, ThreadState& state);
     void count_partly(const NodePlan& plan, const ThreadState& state, std::size_t seen);
@@ -146,6 +160,7 @@ class GgmlEngine {
 
     GgmlApi api_;
     Profiler& profiler_;
+    EngineHead& head_;
     std::string version_;
     std::atomic<const Llama*> llama_{nullptr};
     std::atomic<bool> described_{false};

@@ -124,7 +124,8 @@ class AttachedEngine : public testing::Test {
     ggml_tensor head_{"result_output", "MUL_MAT", 256, 64, 1, {&head_weight_, &gate_}};
     ggml_cgraph graph_;
     Profiler profiler_{Config::parse("on,out=none,warmup=0")};
-    GgmlEngine engine_{api_of_test(), "an engine", profiler_};
+    EngineHead names_{profiler_};
+    GgmlEngine engine_{api_of_test(), "an engine", profiler_, names_};
 };
 
 TEST_F(AttachedEngine, a_graph_seen_whole_becomes_one_scope_a_node) {
@@ -147,7 +148,8 @@ TEST_F(AttachedEngine, a_graph_seen_whole_becomes_one_scope_a_node) {
 TEST_F(AttachedEngine, a_clock_behind_a_function_gives_the_same_bricks) {
     Profiler slower(Config::parse("on,out=none,warmup=0,sync=immediate"));
     ASSERT_NE(slower.mode() & detail::mode_indirect, 0U);
-    GgmlEngine engine(api_of_test(), "an engine", slower);
+    EngineHead head(slower);
+    GgmlEngine engine(api_of_test(), "an engine", slower, head);
     const Batch batch{1, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
     for (int i = 0; i < 12; ++i) {
         EXPECT_EQ(engine.step(nullptr, batch, [&] { return engine.compute(compute, nullptr, &graph_); }), 0);
@@ -323,6 +325,36 @@ TEST_F(AttachedEngine, of_a_view_of_the_cache_what_lies_between_its_elements_doe
     const Row* attention = row(report(), "attention", Phase::decode);
     EXPECT_EQ(attention->bytes_per_call.value, 64 + 32 * (2 * 4096 + 1024) / 256);
     EXPECT_EQ(attention->flops_per_call.value, 32 * 2 * 16);
+}
+
+TEST_F(AttachedEngine, a_graph_that_takes_no_rows_from_a_table_of_embeddings_has_no_phase) {
+    EXPECT_EQ(engine_.compute(compute, nullptr, &graph_), 0);
+    const Report found = report();
+    EXPECT_TRUE(found.phases.empty());
+    EXPECT_NE(row(found, "lm_head", Phase::none), nullptr);
+}
+
+TEST_F(AttachedEngine, all_models_and_engines_of_a_process_are_described) {
+    const auto described = [this](const std::string& key) {
+        for (const auto& [known, text] : report().description) {
+            if (known == key) {
+                return text;
+            }
+        }
+        return std::string();
+    };
+    GgmlEngine other(api_of_test(), "another one", profiler_, names_);
+    EXPECT_EQ(engine_.compute(compute, nullptr, &graph_), 0);
+    EXPECT_EQ(other.compute(compute, nullptr, &graph_), 0);
+    EXPECT_EQ(described("engine"), "an engine, not built for this profiler + another one, not built for this profiler");
+    for (const char* model : {"a", "b", "a"}) {
+        names_.add("model", model);
+    }
+    EXPECT_EQ(described("model"), "a + b");
+    for (const char* model : {"c", "d", "e", "f"}) {
+        names_.add("model", model);
+    }
+    EXPECT_EQ(described("model"), "a + b + c + d + 2 more");
 }
 
 TEST_F(AttachedEngine, work_that_depends_on_a_length_of_the_cache_which_is_not_known_is_absent) {

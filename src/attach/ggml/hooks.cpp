@@ -190,6 +190,12 @@ class Engines {
     bool told_[most_engines] = {};
 };
 
+/// Made with the first engine.
+EngineHead& head() {
+    static auto* instance = new EngineHead(profiler());
+    return *instance;
+}
+
 /// Of an engine that was not met before the profiler is made, and the engine.
 std::size_t Engines::place_of(const Pinned& library, const void* key) {
     for (std::size_t i = 0; i < most_engines; ++i) {
@@ -204,8 +210,8 @@ std::size_t Engines::place_of(const Pinned& library, const void* key) {
             say(api.error().message + ": this engine is not profiled");
             return no_copy;
         } else {
-            places[i].engine =
-                new GgmlEngine(*api, version_of(library), profiler()); // slots lead to it as long as the process lives
+            places[i].engine = new GgmlEngine(*api, version_of(library), profiler(),
+                                              head()); // slots lead to it as long as the process lives
             return i;
         }
     }
@@ -284,30 +290,29 @@ Engines& engines() {
 
 /// What was seen and what was not, into the recording.
 void count_nodes() {
+    GgmlEngine::Counts counts;
     for (const EnginePlace& place : places) {
-        if (place.engine == nullptr) {
-            continue;
+        if (place.engine != nullptr) {
+            counts += place.engine->counts();
         }
-        const GgmlEngine::Counts counts = place.engine->counts();
-        std::vector<std::string> parts;
-        if (counts.graphs != 0) {
-            parts.push_back(std::to_string(counts.nodes) + " of " + std::to_string(counts.nodes) + " nodes seen in " +
-                            std::to_string(counts.graphs) + " graphs");
-        }
-        if (counts.partly != 0) {
-            parts.push_back(std::to_string(counts.seen_of_partly) + " of " + std::to_string(counts.nodes_of_partly) +
-                            " nodes seen in " + std::to_string(counts.partly) + " graphs, which have no bricks");
-        }
-        if (counts.elsewhere != 0) {
-            parts.push_back(std::to_string(counts.elsewhere) + " graphs computed on a device");
-        }
-        std::string text;
-        for (const std::string& part : parts) {
-            text += (text.empty() ? "" : "; ") + part;
-        }
-        if (text.empty()) {
-            continue;
-        }
+    }
+    std::vector<std::string> parts;
+    if (counts.graphs != 0) {
+        parts.push_back(std::to_string(counts.nodes) + " of " + std::to_string(counts.nodes) + " nodes seen in " +
+                        std::to_string(counts.graphs) + " graphs");
+    }
+    if (counts.partly != 0) {
+        parts.push_back(std::to_string(counts.seen_of_partly) + " of " + std::to_string(counts.nodes_of_partly) +
+                        " nodes seen in " + std::to_string(counts.partly) + " graphs, which have no bricks");
+    }
+    if (counts.elsewhere != 0) {
+        parts.push_back(std::to_string(counts.elsewhere) + " graphs computed on a device");
+    }
+    std::string text;
+    for (const std::string& part : parts) {
+        text += (text.empty() ? "" : "; ") + part;
+    }
+    if (!text.empty()) {
         profiler().describe("nodes", text);
     }
 }

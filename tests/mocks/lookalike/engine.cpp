@@ -31,6 +31,7 @@ constexpr const char* usage =
     "  noload            backends are built in: asks for no others\n"
     "  model=TEXT        see llama.h (layers=2)\n"
     "  prompt=N steps=N  tokens to read, then to make, of each sequence (8, 12)\n"
+    "  draft=TEXT        a second model, which makes each step first\n"
     "  contexts=N        as many threads with one context each (1)\n"
     "  sequences=N       in one batch (1); late=STEP: one more joins at that step, with its prompt\n"
     "  threads=N ubatch=N  of each context (1, 512)\n"
@@ -223,6 +224,11 @@ void run(llama_model* model, int index, char** arguments) {
     const char* who = "";
     pid_t child = 0;
     auto conversation = std::make_unique<Conversation>(model, index);
+    std::unique_ptr<Conversation> draft;
+    if (words.contains("draft")) {
+        draft = std::make_unique<Conversation>(
+            CALL(llama_model_load_from_file)(words["draft"].c_str(), CALL(llama_model_default_params)()), index);
+    }
     for (int at = 0; at <= number("steps", 12); ++at) {
         if (at == number("fork", -1)) {
             child = fork();
@@ -250,6 +256,9 @@ void run(llama_model* model, int index, char** arguments) {
         }
         if (words.contains("meet") && at == number("steps", 12)) {
             meet();
+        }
+        if (draft != nullptr) {
+            draft->step(at);
         }
         conversation->step(at);
     }
