@@ -49,6 +49,18 @@ class Vulkan(unittest.TestCase):
                 for ffn, gate, attention, other in zip(*(spans[name] for name in ("ffn", "gate_projection", "attention", "vulkan_dispatch"))):
                     self.assertTrue(attention[1] <= ffn[0] <= gate[0] < gate[1] <= ffn[1] <= other[0], (attention, ffn, gate, other))
 
+    def test_a_label_of_what_is_given_up_hides_nothing_that_follows(self):
+        for word in ("abandoned", "handed"):
+            with self.subTest(word):
+                rows = self.rows(self.record(word)[0])
+                self.assertEqual(collections.Counter(row["name"] for row in rows), {"vulkan_dispatch": SUBMISSIONS})
+
+    def test_names_that_count_up_are_one_brick_from_the_4097th_on(self):
+        recording, _, said = self.record("labels")
+        names = collections.Counter(row["name"] for row in self.rows(recording))
+        self.assertEqual((len(names), names["other"]), (4097, 4200 - 4096))
+        self.assertIn("has more than 4,096 names of labels and pipelines", said)
+
     def test_layers_of_the_user_stay(self):
         _, _, said = self.record("once", environment={"VK_INSTANCE_LAYERS": "VK_LAYER_nobody_has", "VK_LAYER_PATH": SCRATCH.name})
         self.assertIn("attention", said)

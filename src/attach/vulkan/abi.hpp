@@ -17,6 +17,7 @@ inline constexpr std::int32_t loader_instance_create_info = 47;
 inline constexpr std::int32_t loader_device_create_info = 48;
 inline constexpr std::int32_t object_type_pipeline = 19;
 inline constexpr std::uint32_t one_time_submit = 0x1;
+inline constexpr std::int32_t bind_point_compute = 1;
 
 /// The beginning of every struct in a chain of create infos.
 struct Chained {

@@ -45,6 +45,7 @@ TEST(VulkanLayerAbi, is_that_of_the_calls) {
     EXPECT_SAME_PLACE(DebugObjectName, object, VkDebugUtilsObjectNameInfoEXT, objectHandle);
     EXPECT_SAME_PLACE(DebugObjectName, name, VkDebugUtilsObjectNameInfoEXT, pObjectName);
     EXPECT_EQ(object_type_pipeline, VK_OBJECT_TYPE_PIPELINE);
+    EXPECT_EQ(bind_point_compute, VK_PIPELINE_BIND_POINT_COMPUTE);
     EXPECT_EQ(one_time_submit, static_cast<std::uint32_t>(VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT));
 }
 

@@ -27,6 +27,7 @@
       (CommandBuffer commands, const void* info, const void* contents))                                                \
     X(begin_rendering, vkCmdBeginRendering, void, (CommandBuffer commands, const void* info))                          \
     X(bind_pipeline, vkCmdBindPipeline, void, (CommandBuffer commands, std::int32_t point, Pipeline pipeline))         \
+    X(destroy_pipeline, vkDestroyPipeline, void, (LogicalDevice device, Pipeline pipeline, const void* allocator))     \
     X(dispatch, vkCmdDispatch, void, (CommandBuffer commands, std::uint32_t x, std::uint32_t y, std::uint32_t z))      \
     X(dispatch_base, vkCmdDispatchBase, void,                                                                          \
       (CommandBuffer commands, std::uint32_t from_x, std::uint32_t from_y, std::uint32_t from_z, std::uint32_t x,      \

@@ -36,6 +36,7 @@ AnyCall find_call_below(VkInstance_T* instance, const char* name) {
 } // namespace
 
 void LayeredDevice::queue_given(std::uint32_t family, NativeQueue queue) {
+    const std::lock_guard preparing(preparing_);
     {
         const std::unique_lock lock(mutex_);
         if (!queues_.try_emplace(family).second) {
@@ -87,10 +88,10 @@ void LayeredDevice::begins(CommandBuffer commands, std::uint32_t usage) {
     if (recording == nullptr) {
         return;
     }
-    recording->queue = {};
+    forget(commands); // what it held before
     recording->pipeline = 0;
     recording->is_closed = false;
-    recording->labels = recording->skipped = 0;
+    begin_labels(recording->labels);
     recording->thread = std::this_thread::get_id();
     if (VulkanQueue* const queue = queue_of(recording->family);
         queue != nullptr && recording->is_primary && (usage & simultaneous_use) == 0) {
@@ -110,6 +111,7 @@ void LayeredDevice::forget(CommandBuffer commands) {
     if (recording != nullptr && recording->queue.timer != nullptr) {
         recording->queue = {};
         queue_of(recording->family)->forget(commands);
+        close_all(recording->labels); // behind that: no stamp is written any more
     }
 }
 
@@ -146,6 +148,11 @@ void LayeredDevice::named(Pipeline pipeline, const char* name) {
     names_[pipeline] = name;
 }
 
+void LayeredDevice::pipeline_gone(Pipeline pipeline) {
+    const std::unique_lock lock(mutex_);
+    names_.erase(pipeline);
+}
+
 std::string LayeredDevice::name_of(Pipeline pipeline) {
     const std::shared_lock lock(mutex_);
     const auto found = names_.find(pipeline);
@@ -158,6 +165,9 @@ void LayeredDevice::close() {
         if (queue != nullptr) {
             queue->close();
         }
+    }
+    for (const auto& [commands, recording] : recordings_) {
+        close_all(recording->labels);
     }
 }
 

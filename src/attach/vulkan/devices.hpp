@@ -13,6 +13,7 @@
 
 #include "attach/vulkan/abi.hpp"
 #include "attach/vulkan/calls.hpp"
+#include "attach/vulkan/labels.hpp"
 #include "plumb/profiler.hpp"
 #include "plumb/vulkan.hpp"
 
@@ -33,10 +34,9 @@ struct CommandRecording {
     // Of what it holds now:
     Queue queue{};          // of its scopes; without a timer: it has none
     bool is_closed = false; // for scopes: a render pass began
-    Pipeline pipeline = 0;  // bound
+    Pipeline pipeline = 0;  // bound, for dispatches
     std::thread::id thread; // that records it
-    unsigned labels = 0;    // open, with a scope each
-    unsigned skipped = 0;   // open inside of these, without one
+    LabelCount labels;
 };
 
 class LayeredDevice {
@@ -63,6 +63,7 @@ class LayeredDevice {
     void freed(CommandBuffer commands);
     void pool_gone(CommandPool pool);
     void named(Pipeline pipeline, const char* name);
+    void pipeline_gone(Pipeline pipeline);
     [[nodiscard]] std::string name_of(Pipeline pipeline);
     /// Reads what is there. REQUIRES: the device is idle, and about to go.
     void close();
@@ -70,6 +71,7 @@ class LayeredDevice {
   private:
     VulkanQueue* queue_of(std::uint32_t family);
 
+    std::mutex preparing_;    // while a queue is prepared, by submissions of ours: nobody else has got it yet
     std::shared_mutex mutex_; // of what follows; what it points to outlives the lock
     std::unordered_map<std::uint32_t, std::unique_ptr<VulkanQueue>> queues_;
     std::unordered_map<CommandPool, std::uint32_t> families_;

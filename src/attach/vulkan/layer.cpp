@@ -16,9 +16,6 @@ constexpr std::uint32_t interface_version = 2;
 
 LayeredDevice& of(const void* object) { return *devices().device_of(object); }
 
-/// The buffer of the calling thread in which a label with a scope is open: scopes of a thread nest, so one at a time.
-__thread CommandRecording* labelled PLUMB_TLS_MODEL = nullptr;
-
 /// Scopes may begin in it, on this thread.
 CommandRecording* open_recording(LayeredDevice& device, CommandBuffer commands) {
     CommandRecording* const recording = device.find(commands);
@@ -28,25 +25,16 @@ CommandRecording* open_recording(LayeredDevice& device, CommandBuffer commands) 
                : nullptr;
 }
 
-void end_labels(CommandRecording& recording) {
-    for (; recording.labels != 0; --recording.labels) {
-        profiler().pop_scope();
-    }
-    recording.skipped = 0;
-    labelled = labelled == &recording ? nullptr : labelled;
-}
-
 /// A dispatch that belongs to nothing else is a scope while this lives.
 class Dispatch {
   public:
     Dispatch(LayeredDevice& device, CommandBuffer commands) {
         CommandRecording* const recording = open_recording(device, commands);
-        if (recording == nullptr || ggml::on_device(recording->queue) || recording->labels != 0 ||
-            labelled != nullptr) {
+        if (recording == nullptr || ggml::on_device(recording->queue) || has_open_labels()) {
             return;
         }
         Profiler& profiler = attach::profiler();
-        profiler.push_scope(recording->queue, profiler.intern(device.name_of(recording->pipeline)));
+        profiler.push_scope(recording->queue, name_of_scope(device.name_of(recording->pipeline)));
         open_ = &profiler;
     }
     ~Dispatch() {
@@ -140,7 +128,9 @@ VkResult end_command_buffer(CommandBuffer commands) {
     LayeredDevice& device = of(commands);
     if (CommandRecording* const recording = open_recording(device, commands); recording != nullptr) {
         ggml::leave_device();
-        end_labels(*recording);
+        close_all(recording->labels);
+    } else if (CommandRecording* const handed = device.find(commands); handed != nullptr && handed->labels.open != 0) {
+        device.forget(commands); // its labels are another thread's, which would stamp what has ended
     }
     return device.below.end_command_buffer(commands);
 }
@@ -155,7 +145,7 @@ VkResult reset_command_buffer(CommandBuffer commands, std::uint32_t flags) {
 void close_for_scopes(LayeredDevice& device, CommandBuffer commands) {
     if (CommandRecording* const recording = open_recording(device, commands); recording != nullptr) {
         ggml::leave_device();
-        end_labels(*recording);
+        close_all(recording->labels);
         recording->is_closed = true;
     }
 }
@@ -177,10 +167,17 @@ void begin_rendering(CommandBuffer commands, const void* info) {
 
 void bind_pipeline(CommandBuffer commands, std::int32_t point, Pipeline pipeline) {
     LayeredDevice& device = of(commands);
-    if (CommandRecording* const recording = device.find(commands); recording != nullptr) {
+    if (CommandRecording* const recording = device.find(commands);
+        recording != nullptr && point == bind_point_compute) {
         recording->pipeline = pipeline;
     }
     device.below.bind_pipeline(commands, point, pipeline);
+}
+
+void destroy_pipeline(LogicalDevice handle, Pipeline pipeline, const void* allocator) {
+    LayeredDevice& device = of(handle);
+    device.pipeline_gone(pipeline); // another one may lie there
+    device.below.destroy_pipeline(handle, pipeline, allocator);
 }
 
 void dispatch(CommandBuffer commands, std::uint32_t x, std::uint32_t y, std::uint32_t z) {
@@ -205,13 +202,11 @@ void dispatch_indirect(CommandBuffer commands, std::uint64_t buffer, std::uint64
 void begin_label(CommandBuffer commands, const DebugLabel* label) {
     LayeredDevice& device = of(commands);
     if (CommandRecording* const recording = open_recording(device, commands); recording != nullptr) {
-        if (ggml::on_device(Queue{}) || recording->skipped != 0 || (labelled != nullptr && labelled != recording)) {
-            ++recording->skipped;
+        if (ggml::on_device(Queue{}) || !may_open(recording->labels)) {
+            ++recording->labels.skipped;
         } else {
-            Profiler& profiler = attach::profiler();
-            profiler.push_scope(recording->queue, profiler.intern(label->name));
-            ++recording->labels;
-            labelled = recording;
+            profiler().push_scope(recording->queue, name_of_scope(label->name));
+            opened(recording->labels);
         }
     }
     if (device.below.begin_label != nullptr) {
@@ -222,12 +217,7 @@ void begin_label(CommandBuffer commands, const DebugLabel* label) {
 void end_label(CommandBuffer commands) {
     LayeredDevice& device = of(commands);
     if (CommandRecording* const recording = open_recording(device, commands); recording != nullptr) {
-        if (recording->skipped != 0) {
-            --recording->skipped;
-        } else if (recording->labels != 0) {
-            profiler().pop_scope();
-            labelled = --recording->labels != 0 ? recording : nullptr;
-        }
+        close_label(recording->labels);
     }
     if (device.below.end_label != nullptr) {
         device.below.end_label(commands);

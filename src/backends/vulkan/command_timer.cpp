@@ -9,6 +9,8 @@ namespace {
 constexpr std::size_t most_runs = 64;          // of one command buffer that were read and are not collected
 constexpr std::uint32_t most_stamps = 1 << 20; // of one command buffer
 
+constexpr unsigned note_bits = 32; // of its index, below the number of the recording
+
 bool is_note(DeviceToken token) { return (token.value & token_noted) != 0; }
 
 Error unknown_note() {
@@ -235,23 +237,30 @@ DeviceToken CommandTimer::note(const ScopeLabel& label, const Stamp& stamp) {
     one.reached = stamp.reached;
     one.neighbour = stamp.neighbour;
     notes_.push_back(one);
-    return DeviceToken{token_noted | notes_.size()};
+    return DeviceToken{token_of_notes() | notes_.size()};
 }
 
-Status CommandTimer::end_note(DeviceToken token, const Work* work, const Stamp& stamp) noexcept {
-    const std::uint64_t number = token.value & ~token_noted;
-    if (!is_note(token) || number == 0 || number > notes_.size() || notes_[number - 1].ended) {
-        return unknown_note();
-    }
-    Note& one = notes_[number - 1];
+/// A scope that is open in this recording. One of a recording that was given up stamps nothing in another one.
+bool CommandTimer::is_open(DeviceToken token) const noexcept {
+    const std::uint64_t number = token.value - token_of_notes();
+    return number - 1 < notes_.size() && !notes_[number - 1].ended;
+}
+
+std::uint64_t CommandTimer::token_of_notes() const noexcept { return token_noted | (number_ << note_bits); }
+
+void CommandTimer::end_note(DeviceToken token, const Work* work, const Stamp& stamp) noexcept {
+    Note& one = notes_[token.value - token_of_notes() - 1];
     one.ended = true;
     one.end = stamp.at;
     one.has_work = work != nullptr;
     one.work = work != nullptr ? *work : Work{};
-    return {};
 }
 
-Result<CommandTimer::Stamp> CommandTimer::stamp_now(Border border) noexcept {
+/// `ended`: the note that ends here.
+Result<CommandTimer::Stamp> CommandTimer::stamp_now(Border border, const DeviceToken* ended) noexcept {
+    if (ended != nullptr && !is_open(*ended)) {
+        return unknown_note();
+    }
     Stamp taken;
     const Status status = stamp(border, taken);
     return status ? Result<Stamp>(taken) : Result<Stamp>(status.error());
@@ -307,7 +316,7 @@ Result<DeviceToken> CommandTimer::begin_labelled(const ScopeLabel& label) noexce
         return label.timed ? begin() : Result<DeviceToken>(DeviceToken{token_not_timed});
     }
     const std::lock_guard lock(queue_.mutex_);
-    const Result<Stamp> taken = stamp_now(Border::begin);
+    const Result<Stamp> taken = stamp_now(Border::begin, nullptr);
     return taken ? Result<DeviceToken>(note(label, *taken)) : Result<DeviceToken>(taken.error());
 }
 
@@ -316,8 +325,12 @@ Status CommandTimer::end_labelled(DeviceToken token, const Work* work) noexcept 
         return token.value == token_not_timed ? Status() : end(token);
     }
     const std::lock_guard lock(queue_.mutex_);
-    const Result<Stamp> taken = stamp_now(Border::end);
-    return taken ? end_note(token, work, *taken) : Status(taken.error());
+    const Result<Stamp> taken = stamp_now(Border::end, &token);
+    if (!taken) {
+        return taken.error();
+    }
+    end_note(token, work, *taken);
+    return {};
 }
 
 Result<DeviceToken> CommandTimer::lap(DeviceToken ended, const Work* work, const ScopeLabel& next) noexcept {
@@ -329,9 +342,12 @@ Result<DeviceToken> CommandTimer::lap(DeviceToken ended, const Work* work, const
         return queue_.lap(ended, work, next);
     }
     const std::lock_guard lock(queue_.mutex_);
-    const Result<Stamp> border = stamp_now(Border::lap);
-    const Status done = border ? end_note(ended, work, *border) : Status(border.error());
-    return done ? Result<DeviceToken>(note(next, *border)) : Result<DeviceToken>(done.error());
+    const Result<Stamp> border = stamp_now(Border::lap, &ended);
+    if (!border) {
+        return border.error();
+    }
+    end_note(ended, work, *border);
+    return note(next, *border);
 }
 
 // A note that is never ended is in no run.

@@ -89,8 +89,10 @@ class CommandTimer final : public QueueTimer {
     Result<std::vector<std::pair<Note, DeviceToken>>> begin_run(const Recorder& recorder, bool timed, std::int64_t now);
 
     DeviceToken note(const ScopeLabel& label, const Stamp& stamp);
-    Status end_note(DeviceToken token, const Work* work, const Stamp& stamp) noexcept;
-    Result<Stamp> stamp_now(Border border) noexcept;
+    [[nodiscard]] bool is_open(DeviceToken token) const noexcept;
+    [[nodiscard]] std::uint64_t token_of_notes() const noexcept;
+    void end_note(DeviceToken token, const Work* work, const Stamp& stamp) noexcept;
+    Result<Stamp> stamp_now(Border border, const DeviceToken* ended) noexcept;
 
     VulkanQueueTimer& queue_;
     CommandBuffer commands_ = nullptr;

@@ -420,6 +420,20 @@ TEST_F(Resubmission, scopes_come_in_the_step_that_submits_and_in_the_layer_they_
     EXPECT_NE(all.find("device_scope"), std::string::npos) << all;
 }
 
+TEST_F(Resubmission, a_scope_of_a_recording_that_was_given_up_stamps_nothing_in_the_next_one) {
+    const auto stale = record(VulkanUse::again, commands_).begin_labelled(label_of_brick(recorder_, Brick::rms_norm));
+    ASSERT_TRUE(stale.ok());
+    timer_->forget(commands_);
+    CommandTimer& here = record(VulkanUse::again, commands_);
+    const auto open = here.begin_labelled(label_of_brick(recorder_, Brick::attention));
+    ASSERT_TRUE(open.ok());
+    const std::size_t stamps = vvk::recorded(commands_, "stamp");
+    EXPECT_EQ(here.end_labelled(*stale, nullptr).error().code, ErrorCode::not_found);
+    EXPECT_EQ(vvk::recorded(commands_, "stamp"), stamps);
+    ASSERT_TRUE(here.end_labelled(*open, nullptr).ok());
+    vvk::end(commands_);
+}
+
 TEST_F(Resubmission, a_run_of_a_step_that_is_not_timed_leaves_no_scopes_and_does_not_disturb_the_next) {
     recorder_.off();
     ASSERT_TRUE(run().ok());
