@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // An OpenCL program that knows of no profiler, on whatever driver there is: 20 times a kernel "attention", and a kernel "stir" whose event it
 // asks for itself. Its command queue is made without profiling. Prints the sum that they computed, and how long all took; 77: there is no
-// device.
+// device. Words: queues COUNT, one "attention" on each of so many queues.
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 
 #include "backends/opencl/driver.hpp"
 
@@ -25,7 +26,7 @@ constexpr const char* text =
 
 } // namespace
 
-int main() {
+int main(int count, char** words) {
     if (!driver()) {
         std::fprintf(stderr, "%s\n", driver().error().message.c_str());
         return 77;
@@ -55,7 +56,18 @@ int main() {
     }
     const std::size_t one = 1;
     const auto started = std::chrono::steady_clock::now();
-    for (int i = 0; i < 20; ++i) {
+    for (int i = 0; count > 2 && i < std::atoi(words[2]); ++i) {
+        CommandQueue one_more = cl.create_command_queue(context, device, 0, &error);
+        Event event = nullptr;
+        if (failed(cl.enqueue_kernel(one_more, kernels[0], 1, nullptr, &one, nullptr, 0, nullptr, &event),
+                   "clEnqueueNDRangeKernel") ||
+            failed(cl.wait_for_events(1, &event), "clWaitForEvents") ||
+            failed(cl.release_event(event), "clReleaseEvent")) {
+            return 1;
+        }
+        cl.release_command_queue(one_more);
+    }
+    for (int i = 0; count < 3 && i < 20; ++i) {
         Event event = nullptr;
         if (failed(cl.enqueue_kernel(queue, kernels[0], 1, nullptr, &one, nullptr, 0, nullptr, nullptr),
                    "clEnqueueNDRangeKernel") ||

@@ -37,6 +37,15 @@ class OpenCl(unittest.TestCase):
         self.assertEqual([name for _, _, name in spans], ["attention", "stir"] * 20)
         self.assertTrue(all(before[1] <= after[0] for before, after in zip(spans, spans[1:])), "kernels of one queue overlap")
 
+    def test_kernels_that_cannot_be_timed_are_counted(self):
+        recording = pathlib.Path(SCRATCH.name) / "queues.plumb"
+        done = run(PLUMB, recording, [str(PROGRAM), "queues", "1100"], CLEAN, timeout=HANG)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(subprocess.run([PLUMB, "report", recording, "--json"], capture_output=True, text=True, check=True).stdout)
+        timed = report["scopes"]
+        self.assertLess(timed, 1100)
+        self.assertEqual([(loss["reason"], loss["count"]) for loss in report["losses"]], [("device timer refused", 1100 - timed)])
+
     def test_without_a_wish_to_record_nothing_is_there(self):
         library = PLUMB.parent.parent / "lib/libplumb-attach.so"
         with tempfile.TemporaryDirectory(dir=SCRATCH.name) as here:

@@ -86,6 +86,8 @@ ClResult enqueue_kernel(CommandQueue queue, Kernel kernel, std::uint32_t dimensi
         if (const Result<DeviceToken> token = timed.timer->attach(*wanted);
             token.ok()) { // keeps the event until it is read
             recorder.record_device(name_of(kernel), timed, *token);
+        } else if (detail::ThreadRecorder* const pen = recorder.thread(); pen != nullptr) {
+            pen->drop(detail::Drop::device_failed);
         }
         if (own != nullptr) {
             (void)below.release_event(own);
