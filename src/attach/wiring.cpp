@@ -88,7 +88,11 @@ void* original_for(const char* symbol, const void* caller) {
         if (library.handle == nullptr) { // the program itself
             library.handle = dlopen(nullptr, RTLD_LAZY);
         }
-        if (void* found = find_symbol(library, symbol); found != nullptr) {
+        void* const found = library.handle != nullptr ? find_symbol(library, symbol) : nullptr;
+        if (library.handle != nullptr) {
+            dlclose(library.handle); // it is the caller's, who may close it himself
+        }
+        if (found != nullptr) {
             return found;
         }
     }

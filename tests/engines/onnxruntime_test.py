@@ -249,6 +249,12 @@ class Outcomes(Case):
             self.assertEqual(len(rows), NODES + 2)
             self.assertEqual({row["name"] for row in rows if not row["leaf"]}, {"embedding"})
 
+    def test_a_run_without_an_input_is_refused_as_before(self):
+        run = Run("nulls", spec=EACH)
+        self.notices_nothing(run)
+        self.assertEqual(run.alone.returncode, 3)
+        self.assertIn("NULL input supplied for input\ninput name cannot be empty\n", run.printed)
+
     def test_runs_without_known_inputs_have_no_phase(self):
         for words in (("binding", 20), ("pixels", 20)):
             run = Run(*words, spec=EACH)
@@ -286,6 +292,30 @@ class Lives(Case):
         self.notices_nothing(run)
         self.assertIsNone(run.report)
         self.assertTrue(any("no engine was met" in line for line in run.said))
+
+    def python(self, *lines):
+        with tempfile.TemporaryDirectory(prefix="plumb-ort-test-") as folder:
+            return subprocess.run([PLUMB, "run", "-o", f"{folder}/run.plumb", "--", sys.executable, "-c", "\n".join(lines)], capture_output=True,
+                                  text=True, env=CLEAN, timeout=HANG, cwd=folder)
+
+    def test_one_that_looks_for_the_function_where_there_is_none_finds_no_table(self):
+        done = self.python(
+            "import ctypes",
+            "get = ctypes.CDLL(None).OrtGetApiBase",
+            "get.restype = ctypes.POINTER(ctypes.c_void_p * 2)",
+            "table, version = get().contents",
+            "print(ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint32)(table)(1), ctypes.CFUNCTYPE(ctypes.c_char_p)(version)())")
+        self.assertEqual((done.returncode, done.stdout), (0, "None b''\n"), done.stderr)
+
+    def test_a_library_that_asks_for_the_function_is_unloaded_and_loaded_again(self):
+        done = self.python(
+            "import _ctypes, ctypes, pathlib",
+            "for i in range(2):",
+            f"    plugin = ctypes.CDLL('{BUILT}/1.30.0/libplugin.so')",
+            "    found = plugin.lookalike_ort_plugin()",
+            "    _ctypes.dlclose(plugin._handle)",
+            "    print(found, *(word in pathlib.Path('/proc/self/maps').read_text() for word in ('libplugin', 'libonnxruntime')))")
+        self.assertEqual((done.returncode, done.stdout), (0, 2 * "1 False True\n"), done.stderr)
 
     def test_one_that_looks_the_function_up_itself_is_not_met(self):
         run = Run("loaded", BUILT / "1.30.0/libonnxruntime.so", 5)

@@ -93,7 +93,10 @@ void OrtEngine::run_asynchronously() {
 
 OrtEngine::RunFacts OrtEngine::facts_of(const char* const* names, const Value* const* values, std::size_t count) const {
     RunFacts facts;
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; names != nullptr && values != nullptr && i < count; ++i) {
+        if (names[i] == nullptr || values[i] == nullptr) {
+            continue; // the run itself will refuse it
+        }
         const bool is_mask = std::strcmp(names[i], "attention_mask") == 0;
         if (!is_mask && std::strcmp(names[i], "input_ids") != 0 && std::strcmp(names[i], "inputs_embeds") != 0) {
             continue;

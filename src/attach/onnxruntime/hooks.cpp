@@ -222,6 +222,20 @@ std::array<GetApi, most_copies> all_get_api() {
     }(std::make_index_sequence<most_copies>{});
 }
 
+/// A library whose table a copy here stands for stays, also where what loaded it goes.
+void pin_library_of(const void* address) {
+    Dl_info there{};
+    if (dladdr(address, &there) != 0) {
+        (void)dlopen(there.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    }
+}
+
+/// What a program finds that asks for the function in a process without onnxruntime: no table of any version.
+constexpr OrtBase nothing_there{[](std::uint32_t) -> void* const* { return nullptr; },
+                                [] {
+                                    return "";
+                                }};
+
 /// Null: its table is not known here, or there is no room for one more copy.
 const OrtBase* stand_in_for(const OrtBase* original) {
     const std::lock_guard lock(copies_mutex);
@@ -244,6 +258,7 @@ const OrtBase* stand_in_for(const OrtBase* original) {
         copy.engine = new OrtEngine(OrtApi::read(table, minor), version);
         copy.ours = {all_get_api()[i], original->version};
         copy.original = original;
+        pin_library_of(original);
         if (i == 0) {
             at_close(tell_outcomes);
             pthread_atfork(nullptr, nullptr, [] { abandoned.store(true, std::memory_order_relaxed); });
@@ -258,8 +273,8 @@ const OrtBase* stand_in_for(const OrtBase* original) {
 
 const void* base_of(void* original) {
     const auto get = reinterpret_cast<const OrtBase* (*)()>(original);
-    const OrtBase* const base = get != nullptr ? get() : nullptr;
-    if (base == nullptr || abandoned.load(std::memory_order_relaxed) || !wanted()) {
+    const OrtBase* const base = get != nullptr ? get() : &nothing_there;
+    if (get == nullptr || base == nullptr || abandoned.load(std::memory_order_relaxed) || !wanted()) {
         return base;
     }
     const OrtBase* const ours = stand_in_for(base);

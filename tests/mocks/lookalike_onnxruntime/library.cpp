@@ -200,6 +200,14 @@ Refusal Run(OrtSession* session, const OrtRunOptions* options, OrtNames names, O
         std::fprintf(stderr, "a run of a session that is profiled is profiled\n");
         std::abort();
     }
+    for (std::size_t i = 0; i < count; ++i) { // as the real one says it
+        if (names[i] == nullptr || *names[i] == '\0') {
+            return refuse("input name cannot be empty");
+        }
+        if (inputs[i] == nullptr) {
+            return refuse("NULL input supplied for input");
+        }
+    }
     double result = 0;
     if (Refusal refusal = run_once(options, result); refusal != nullptr) {
         return refusal;

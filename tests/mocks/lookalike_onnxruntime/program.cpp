@@ -3,7 +3,7 @@
 // others.
 //
 // usage: program decode STEPS [options|entries|adapter|own] | threads COUNT STEPS | binding STEPS | async STEPS | pixels STEPS | sessions STEPS |
-//                session_profile STEPS | fails STEPS | terminate | fork STEPS | kill STEPS | loaded LIBRARY STEPS | none
+//                session_profile STEPS | fails STEPS | terminate | fork STEPS | kill STEPS | loaded LIBRARY STEPS | nulls | none
 #include <atomic>
 #include <barrier>
 #include <condition_variable>
@@ -231,6 +231,20 @@ void fail_and_go_on(int steps) {
     std::printf("sum %.1f\n", sum);
 }
 
+/// Runs that onnxruntime refuses before it looks at anything.
+void run_without_inputs() {
+    OrtSession* const its = session();
+    const char* const names[] = {"input_ids", nullptr};
+    OrtValue* const inputs[] = {nullptr, tensor({1, 1}, 1)};
+    for (int i = 0; i < 2; ++i) {
+        const char* const output_names[] = {"logits"};
+        OrtValue* output = nullptr;
+        Refusal refusal = calls->Run(its, nullptr, names + i, inputs + i, 1, output_names, 1, &output);
+        std::printf("%s\n", refusal != nullptr ? calls->GetErrorMessage(refusal) : "it ran");
+        calls->ReleaseStatus(refusal);
+    }
+}
+
 bool prepare(const LookalikeBase* base) {
     table = base != nullptr ? base->get_api(LOOKALIKE_ORT_MINOR) : nullptr;
     calls = table != nullptr ? new Calls : nullptr;
@@ -291,6 +305,8 @@ int main(int count, char** words) {
         std::printf("sum %.1f\n", decode(session(options), nullptr, number(2)));
     } else if (mode == "fails") {
         fail_and_go_on(number(2));
+    } else if (mode == "nulls") {
+        run_without_inputs();
     } else if (mode == "terminate") {
         terminate_while_it_runs();
     } else if (mode == "fork") {
