@@ -8,7 +8,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <spawn.h>
 #include <string_view>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -18,7 +17,9 @@ namespace plumb::cli {
 
 namespace {
 
-constexpr std::array passed_on = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
+/// Which are passed on to the child; and the first, by which a child that ends is kept until it was waited for.
+constexpr std::array changed = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
+sigset_t ignored_here; // by ignore_signal(), where whoever started us did not
 std::atomic<pid_t> child{0};
 static_assert(std::atomic<pid_t>::is_always_lock_free, "a signal handler reads it");
 
@@ -32,7 +33,7 @@ void pass_on(int signal, siginfo_t* info, void*) {
     }
 }
 
-using Handlers = std::array<struct sigaction, passed_on.size()>;
+using Handlers = std::array<struct sigaction, changed.size()>;
 
 /// What was ignored stays so, here and in the child (nohup); what was not, the child gets back by its exec.
 Handlers catch_signals() {
@@ -40,18 +41,20 @@ Handlers catch_signals() {
     struct sigaction action {};
     action.sa_sigaction = pass_on;
     action.sa_flags = SA_SIGINFO | SA_RESTART;
-    for (std::size_t i = 0; i < passed_on.size(); ++i) {
-        ::sigaction(passed_on[i], nullptr, &before[i]);
-        if (before[i].sa_handler != SIG_IGN) {
-            ::sigaction(passed_on[i], &action, nullptr);
+    for (std::size_t i = 0; i < changed.size(); ++i) {
+        ::sigaction(changed[i], nullptr, &before[i]);
+        if (changed[i] == SIGCHLD) {
+            std::signal(SIGCHLD, SIG_DFL); // where it is ignored the system forgets how a child ended
+        } else if (before[i].sa_handler != SIG_IGN) {
+            ::sigaction(changed[i], &action, nullptr);
         }
     }
     return before;
 }
 
 void restore_signals(const Handlers& before) {
-    for (std::size_t i = 0; i < passed_on.size(); ++i) {
-        ::sigaction(passed_on[i], &before[i], nullptr);
+    for (std::size_t i = 0; i < changed.size(); ++i) {
+        ::sigaction(changed[i], &before[i], nullptr);
     }
 }
 
@@ -80,26 +83,47 @@ std::vector<std::string> with(const Environment& added) {
     return all;
 }
 
-/// 0, or why not. The child begins with these signals blocked, and with SIGPIPE and SIGXFSZ as other programs have it.
-int spawn(pid_t& made, std::vector<std::string> command, const Environment& environment, const sigset_t& blocked) {
+/// The child becomes the command, with signals as this process got them. Returns why not. Nothing else may be done here: it still runs in
+/// our memory.
+int become(char* const* command, char* const* variables, const Handlers& handlers, const sigset_t& blocked) {
+    restore_signals(handlers);
+    for (int signal = 1; signal < NSIG; ++signal) {
+        if (sigismember(&ignored_here, signal) == 1) {
+            std::signal(signal, SIG_DFL);
+        }
+    }
+    ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
+    ::execvpe(command[0], command, variables); // a script that names no interpreter is run by a shell, as a shell does
+    return errno;
+}
+
+/// 0, or why not. By vfork(), since posix_spawn() cannot leave a child a signal ignored that is not ignored here.
+int spawn(pid_t& made, std::vector<std::string> command, const Environment& environment, const Handlers& handlers,
+          const sigset_t& blocked) {
     std::vector<std::string> variables = with(environment);
-    sigset_t as_usual;
-    sigemptyset(&as_usual);
-    sigaddset(&as_usual, SIGPIPE);
-    sigaddset(&as_usual, SIGXFSZ);
-    posix_spawnattr_t attributes;
-    ::posix_spawnattr_init(&attributes);
-    ::posix_spawnattr_setsigmask(&attributes, &blocked);
-    ::posix_spawnattr_setsigdefault(&attributes, &as_usual);
-    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    const std::string program = command.front();
-    const int error = ::posix_spawnp(&made, program.c_str(), nullptr, &attributes, pointers_to(command).data(),
-                                     pointers_to(variables).data());
-    ::posix_spawnattr_destroy(&attributes);
-    return error;
+    const std::vector<char*> words = pointers_to(command);
+    const std::vector<char*> names = pointers_to(variables);
+    volatile int reason = 0; // the child writes it
+    made = ::vfork();
+    if (made == 0) {
+        reason = become(words.data(), names.data(), handlers, blocked);
+        ::_exit(EXIT_FAILURE);
+    }
+    if (made < 0) {
+        reason = errno;
+    } else if (reason != 0) {
+        ::waitpid(made, nullptr, 0);
+    }
+    return reason;
 }
 
 } // namespace
+
+void ignore_signal(int signal) {
+    if (std::signal(signal, SIG_IGN) != SIG_IGN) {
+        sigaddset(&ignored_here, signal);
+    }
+}
 
 Result<int> run_child(const std::vector<std::string>& command, const Environment& environment) {
     sigset_t all;
@@ -108,12 +132,7 @@ Result<int> run_child(const std::vector<std::string>& command, const Environment
     ::sigprocmask(SIG_BLOCK, &all, &before_block); // none gets lost before it can be passed on
     const Handlers before = catch_signals();
     pid_t made = 0;
-    int reason = spawn(made, command, environment, before_block);
-    if (reason == ENOEXEC) { // a script that names no interpreter, which a shell runs itself
-        std::vector<std::string> script = command;
-        script.insert(script.begin(), "/bin/sh");
-        reason = spawn(made, script, environment, before_block);
-    }
+    const int reason = spawn(made, command, environment, before, before_block);
     child.store(reason == 0 ? made : 0, std::memory_order_relaxed);
     ::sigprocmask(SIG_SETMASK, &before_block, nullptr);
     int status = 0;

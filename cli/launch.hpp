@@ -13,6 +13,9 @@ namespace plumb::cli {
 
 using Environment = std::vector<std::pair<std::string, std::string>>; // what is set beside what is there
 
+/// From now on this process ignores that signal. A child has it as whoever started this process left it.
+void ignore_signal(int signal);
+
 /// Runs the command and waits for it; its status as waitpid() gives it. An error with one sentence where it cannot be
 /// started: not_found where there is none, else permission.
 Result<int> run_child(const std::vector<std::string>& command, const Environment& environment);

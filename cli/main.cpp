@@ -14,6 +14,7 @@
 
 #include "cli/arguments.hpp"
 #include "cli/commands.hpp"
+#include "cli/launch.hpp"
 #include "cli/output.hpp"
 #include "plumb/answer.hpp"
 
@@ -138,8 +139,8 @@ int finish(FdBuffer& output, int exit_code) {
 
 int main(int argc, char** argv) {
     plumb::cli::occupy_standard_streams();
-    std::signal(SIGPIPE, SIG_IGN);
-    std::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error of the write
+    plumb::cli::ignore_signal(SIGPIPE);
+    plumb::cli::ignore_signal(SIGXFSZ); // a file that may not grow is an error of the write
     plumb::cli::FdBuffer output(STDOUT_FILENO);
     std::streambuf* const before = std::cout.rdbuf(&output);
     const int exit_code = plumb::cli::finish(output, plumb::cli::run_guarded(argc, argv));

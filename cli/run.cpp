@@ -68,8 +68,12 @@ class RunNotes {
     RunNotes& operator=(const RunNotes&) = delete;
     ~RunNotes() { ::close(file_); }
 
-    [[nodiscard]] std::string path() const {
-        return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_);
+    /// For PLUMB_RUN: the path, and what tells this file from another one there.
+    [[nodiscard]] std::string address() const {
+        struct stat file {};
+        (void)::fstat(file_, &file);
+        return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file_) + ':' +
+               std::to_string(file.st_dev) + ':' + std::to_string(file.st_ino);
     }
     /// What was told under that word, each once, in order.
     [[nodiscard]] std::vector<std::string> of(const std::string& kind) const {
@@ -80,7 +84,7 @@ class RunNotes {
         }
         std::vector<std::string> found;
         std::istringstream lines(text);
-        for (std::string line; std::getline(lines, line);) {
+        for (std::string line; std::getline(lines, line, '\0');) {
             if (line.starts_with(kind + '\t')) {
                 std::string rest = line.substr(kind.size() + 1);
                 if (std::find(found.begin(), found.end(), rest) == found.end()) {
@@ -136,12 +140,31 @@ std::string nothing_was_met() {
            (torch ? ""
                   : "Not for torch: plumb's Python package does not lie where this plumb was installed; install "
                     "python3-plumb, or unpack the whole archive. ") +
+           "What a process of another user or PID namespace recorded, or a program that records itself, is found under "
+           "a name without placeholders alone (-o FILE). "
            "Try `plumb run --list` for what is known, and a build of the engine with shared libraries";
 }
 
 std::string variable(const char* name) {
     const char* value = std::getenv(name);
     return value != nullptr ? value : "";
+}
+
+/// As it was told: its name, and behind a tab its way in.
+std::string nothing_was_recorded(const std::string& engine) {
+    return terminal_text(engine.substr(0, engine.find('\t'))) + " was met, and nothing of it was recorded";
+}
+
+/// Whether one of the paths in this list is that one.
+bool lists(const std::string& list, const char* separators, const std::string& path) {
+    for (std::size_t at = 0; at <= list.size();) {
+        const std::size_t end = std::min(list.find_first_of(separators, at), list.size());
+        if (list.compare(at, end - at, path) == 0) {
+            return true;
+        }
+        at = end + 1;
+    }
+    return false;
 }
 
 /// The working folder as a part of out=: its percent signs are none of a placeholder.
@@ -181,6 +204,10 @@ plumb::Result<std::string> spec(const RunArguments& arguments) {
     }
     const std::filesystem::path path = working_folder() / config->out; // that alone where it is absolute
     config->out = path.string();                                       // the command may change its folder
+    if (std::error_code error; !path.has_filename() || std::filesystem::is_directory(path, error)) {
+        return plumb::Error{plumb::ErrorCode::invalid_argument,
+                            "a recording is a file, and " + path.string() + " is a folder: name a file in it with -o"};
+    }
     const std::string folder = path.parent_path().string();
     if (folder.find('%') == folder.npos && ::access((folder + "/.").c_str(), W_OK | X_OK) != 0) {
         const int reason = errno;
@@ -220,7 +247,7 @@ void add_python(Environment& made, std::vector<std::string>& remarks) {
     const std::string before = variable("PYTHONPATH");
     if (folder.find(':') != folder.npos) {
         remarks.push_back("PYTHONPATH is left alone: the path of plumb's Python package has a colon");
-    } else if (!folder.empty() && before.find(folder) == before.npos) {
+    } else if (!folder.empty() && !lists(before, ":", folder)) {
         made.emplace_back("PYTHONPATH", before.empty() ? folder : folder + ":" + before);
     }
 }
@@ -242,7 +269,7 @@ plumb::Result<Environment> environment_for(const std::string& library, const Run
     if (!wanted) {
         return wanted.error();
     }
-    Environment made = {{"PLUMB", *wanted}, {"PLUMB_RUN", notes.path()}, {"GGML_BACKEND_PATH", library}};
+    Environment made = {{"PLUMB", *wanted}, {"PLUMB_RUN", notes.address()}, {"GGML_BACKEND_PATH", library}};
     if (const std::string before = variable("GGML_BACKEND_PATH"); !before.empty() && before != library) {
         made.emplace_back("PLUMB_NEXT_GGML_BACKEND", before);
         remarks.push_back("GGML_BACKEND_PATH was set: " + before + " is loaded as before, behind libplumb-attach.so");
@@ -250,7 +277,7 @@ plumb::Result<Environment> environment_for(const std::string& library, const Run
     const std::string before = variable("LD_PRELOAD");
     if (library.find_first_of(" :") != library.npos) {
         remarks.push_back("LD_PRELOAD is left alone: the path of libplumb-attach.so has a blank or a colon");
-    } else if (before.find(library) == before.npos) {
+    } else if (!lists(before, " :", library)) {
         made.emplace_back("LD_PRELOAD", before.empty() ? library : before + ":" + library);
     }
     if (const std::string tool = variable("NVTX_INJECTION64_PATH"); !tool.empty() && tool != library) {
@@ -261,7 +288,7 @@ plumb::Result<Environment> environment_for(const std::string& library, const Run
     }
     add_vulkan(made, library, remarks);
     const std::string layers = variable("OPENCL_LAYERS");
-    if (library.find(':') == library.npos && layers.find(library) == layers.npos) {
+    if (library.find(':') == library.npos && !lists(layers, ":", library)) {
         made.emplace_back("OPENCL_LAYERS", layers.empty() ? library : layers + ":" + library);
     }
     add_python(made, remarks);
@@ -321,9 +348,25 @@ void print_run(const std::string& recording, const RunArguments& arguments) {
 }
 
 /// "r%r.plumb": one of several ranks, whose recordings `plumb ranks` reads together; as the shell finds them. "": it is not.
-std::string of_all_ranks(std::string out) {
-    const std::size_t at = out.find("%r");
-    return at == out.npos ? "" : out.replace(at, 2, "*");
+std::string of_all_ranks(const std::string& out) {
+    std::string all;
+    bool of_ranks = false;
+    for (std::size_t at = 0; at < out.size(); ++at) {
+        if (out[at] != '%') {
+            all += out[at];
+            continue;
+        }
+        const char what = at + 1 < out.size() ? out[++at] : '%'; // %p, %h, %r, %%
+        of_ranks = of_ranks || what == 'r';
+        all += what == '%' ? '%' : '*';
+    }
+    return of_ranks ? all : "";
+}
+
+/// Where recordings go, as the user named it.
+std::string out_of(const RunArguments& arguments) {
+    const plumb::Result<plumb::Config> config = plumb::Config::from_env();
+    return arguments.out.empty() && config ? config->out : arguments.out;
 }
 
 /// Of several ranks that this command started, who waited for whom; their reports would run into each other. Where a launcher started
@@ -344,12 +387,18 @@ void print_ranks(const std::vector<std::string>& recordings, const std::string& 
     }
 }
 
-void print_all(const RunNotes& notes, const std::vector<std::string>& remarks, const RunArguments& arguments) {
+/// `before`: the file number of what lay where the recording goes.
+void print_all(const RunNotes& notes, const std::vector<std::string>& remarks, const RunArguments& arguments,
+               ino_t before) {
     std::vector<std::string> recordings = notes.of("recording");
     std::transform(recordings.begin(), recordings.end(), recordings.begin(), recording_told);
-    const std::string ranks = arguments.json ? "" : of_all_ranks(arguments.out);
-    if (recordings.empty()) {
-        say_no_report(nothing_was_met(), arguments.json);
+    const std::string out = out_of(arguments);
+    if (const ino_t now = file_number(out); recordings.empty() && now != 0 && now != before) {
+        recordings.push_back(std::filesystem::absolute(out).string()); // whoever wrote it could not tell
+    }
+    const std::string ranks = arguments.json ? "" : of_all_ranks(out);
+    if (const std::vector<std::string> engines = notes.of("engine"); recordings.empty()) {
+        say_no_report(engines.empty() ? nothing_was_met() : nothing_was_recorded(engines.front()), arguments.json);
     } else if (!ranks.empty()) {
         print_ranks(recordings, ranks);
     } else {
@@ -376,12 +425,13 @@ int run_command(const std::vector<std::string>& command, const RunArguments& arg
     if (!environment) {
         return say_error(environment.error().message, arguments.json);
     }
+    const ino_t before = file_number(out_of(arguments));
     const plumb::Result<int> status = run_child(command, *environment);
     if (!status) {
         say_error(status.error().message, arguments.json);
         return status.error().code == plumb::ErrorCode::not_found ? 127 : 126; // as a shell does
     }
-    print_all(notes, remarks, arguments);
+    print_all(notes, remarks, arguments, before);
     std::cout.flush();
     end_as(*status);
     return exit_code_of_status(*status);

@@ -36,7 +36,10 @@ void say_for_profiler(const char* sentence, void*) { say(sentence); }
 void tell_recording(const std::string& path) {
     struct stat file {};
     const bool known = stat(path.c_str(), &file) == 0;
-    tell("recording", std::to_string(known ? file.st_ino : 0) + '\t' + path);
+    if (!tell("recording", std::to_string(known ? file.st_ino : 0) + '\t' + path) &&
+        base::environment("PLUMB_RUN") != nullptr) {
+        say("`plumb run` cannot be told of the recording " + path);
+    }
 }
 
 void close_at_exit() {
@@ -99,19 +102,43 @@ bool owns_recording() { return shared().owner == getpid(); }
 
 namespace {
 std::atomic<bool> queues_are_used{false};
+
+/// What `plumb run` reads, to write at its end; -1: it is not there. The path names a process and a descriptor of that, which are somebody
+/// else's in another PID namespace, or once `plumb run` has ended: it is opened only if it is the file with that number.
+int open_notes() {
+    const char* const said = base::environment("PLUMB_RUN");
+    char path[64];
+    unsigned long long device = 0;
+    unsigned long long number = 0;
+    if (said == nullptr || std::sscanf(said, "%63[^:]:%llu:%llu", path, &device, &number) != 3) {
+        return -1;
+    }
+    const int named = open(path, O_PATH | O_CLOEXEC);
+    struct stat file {};
+    const bool is_it = named >= 0 && fstat(named, &file) == 0 && file.st_dev == device && file.st_ino == number;
+    const int opened =
+        is_it ? open(("/proc/self/fd/" + std::to_string(named)).c_str(), O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
+    if (named >= 0) {
+        close(named);
+    }
+    return opened;
+}
+
 } // namespace
 
 void use_queues() noexcept { queues_are_used.store(true, std::memory_order_relaxed); } // alone
 bool uses_queues() noexcept { return queues_are_used.load(std::memory_order_relaxed); }
 
-void tell(const char* kind, const std::string& text) {
-    const char* path = base::environment("PLUMB_RUN");
-    const int file = path != nullptr ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
-    if (file >= 0) {
-        const std::string line = std::string(kind) + '\t' + text + '\n';
-        (void)!write(file, line.data(), line.size()); // one call: lines of several processes stay whole
-        close(file);
+bool tell(const char* kind, const std::string& text) {
+    const int file = open_notes();
+    if (file < 0) {
+        return false;
     }
+    std::string line = std::string(kind) + '\t' + text;
+    line += '\0';                                 // a path may hold any other character
+    (void)!write(file, line.data(), line.size()); // one call: lines of several processes stay whole
+    close(file);
+    return true;
 }
 
 void say(const std::string& sentence) {
@@ -123,9 +150,7 @@ void say(const std::string& sentence) {
             return;
         }
     }
-    if (base::environment("PLUMB_RUN") != nullptr) {
-        tell("sentence", sentence);
-    } else {
+    if (!tell("sentence", sentence)) {
         std::fprintf(stderr, "plumb: %s\n", sentence.c_str());
     }
 }

@@ -28,8 +28,9 @@ plumb_profiler* recording();
 void use_queues() noexcept;
 [[nodiscard]] bool uses_queues() noexcept;
 
-/// Tells `plumb run` one line, where the process runs under it: "engine", "recording" or "sentence", and its text.
-void tell(const char* kind, const std::string& text);
+/// Tells `plumb run` one line, where the process runs under it: "engine", "recording" or "sentence", and its text. False: it could not be
+/// told, as by a process of another user, or of another PID namespace.
+bool tell(const char* kind, const std::string& text);
 /// A sentence for whoever looks at the run: told to `plumb run`, else on standard error. Each once.
 void say(const std::string& sentence);
 

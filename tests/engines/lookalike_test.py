@@ -332,6 +332,29 @@ class Doors(Case):
         self.assert_unchanged(case)
         self.assert_truth(case)
 
+    def test_what_is_told_goes_into_the_file_of_plumb_run_and_no_other(self):
+        for numbers, told in (("right", True), ("wrong", False), ("", False)):
+            with self.subTest(numbers), tempfile.TemporaryFile() as notes:
+                known = os.fstat(notes.fileno())
+                words = {"right": f":{known.st_dev}:{known.st_ino}", "wrong": f":{known.st_dev}:{known.st_ino + 1}", "": ""}[numbers]
+                with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+                    done = subprocess.run(engine("plain", "steps=2"), capture_output=True, text=True, timeout=HANG, cwd=folder, env={
+                        **CLEAN, "GGML_BACKEND_PATH": str(self.library), "PLUMB": "on,out=run.plumb",
+                        "PLUMB_RUN": f"/proc/{os.getpid()}/fd/{notes.fileno()}{words}"})
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    notes.seek(0)
+                    kinds = [line.split(b"\t")[0] for line in notes.read().split(b"\0")[:-1]]
+                    self.assertEqual(kinds, [b"recording", b"engine"] if told else [])
+                    self.assertEqual("`plumb run` cannot be told of the recording" in done.stderr, not told, done.stderr)
+
+    def test_a_library_of_the_same_ending_is_not_ours(self):
+        folder = pathlib.Path(tempfile.mkdtemp(dir=FOLDER))
+        other = pathlib.Path(f"{folder}{self.library}")
+        other.parent.mkdir(parents=True)
+        shutil.copy(BUILT / "libtool.so", other)
+        done = run(PLUMB, folder / "run.plumb", ["printenv", "LD_PRELOAD"], {**CLEAN, "LD_PRELOAD": str(other)})
+        self.assertEqual(done.stdout, f"{other}:{self.library}\n")
+
     def test_64_bytes_of_thread_local_storage_are_enough(self):
         hogs = FOLDER / "hogs"
         hogs.mkdir()
@@ -429,6 +452,21 @@ class Nothing(Case):
             done = run(PLUMB, pathlib.Path(folder) / "run.plumb", [script, "and"], CLEAN)
             self.assertEqual((done.returncode, done.stdout), (3, "words and\n"))
 
+    def test_such_a_script_is_found_by_path(self):
+        with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+            script = pathlib.Path(folder) / "a-script-of-mine"
+            script.write_text("echo words $1\nexit 3\n")
+            script.chmod(0o755)
+            done = run(PLUMB, pathlib.Path(folder) / "run.plumb", [script.name, "and"], {**CLEAN, "PATH": f"{folder}:{os.environ['PATH']}"})
+            self.assertEqual((done.returncode, done.stdout), (3, "words and\n"))
+
+    def test_a_folder_in_place_of_a_file_is_one_sentence(self):
+        with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+            for name in (folder, f"{folder}/new/"):
+                done = run(PLUMB, name, ["true"], CLEAN)
+                self.assertEqual(done.returncode, 2)
+                self.assertRegex(done.stderr, r"\Aerror: a recording is a file, and [^\n]* is a folder: name a file in it with -o\n\Z")
+
     def test_a_folder_that_is_not_there_is_one_sentence_before_the_command_starts(self):
         with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
             began = pathlib.Path(folder) / "began"
@@ -449,6 +487,59 @@ class Nothing(Case):
         alone = subprocess.run([*ignore, *show], capture_output=True, text=True, env=CLEAN)
         self.assertEqual(done.stdout, alone.stdout)
         self.assertEqual(alone.stdout, "1 0\n")
+
+
+    def test_whoever_ignores_any_signal_has_a_command_that_ignores_it_and_its_end(self):
+        for signal, number in (("PIPE", 13), ("XFSZ", 25), ("CHLD", 17), ("TERM", 15)):
+            with self.subTest(signal):
+                ignore = [sys.executable, "-c", f"import os, sys; from signal import *; signal(SIG{signal}, SIG_IGN); "
+                          "os.execvp(sys.argv[1], sys.argv[1:])"]
+                show = ["grep", "SigIgn", "/proc/self/status"]
+                done, alone = (subprocess.run([*ignore, *words, *show], capture_output=True, text=True, env=CLEAN)
+                               for words in ((PLUMB, "run", "--"), ()))
+                self.assertEqual(done.stdout, alone.stdout)
+                self.assertTrue(int(alone.stdout.split()[1], 16) >> number - 1 & 1)
+                for command, code in (("exit 3", 3), ("kill -KILL $$", -9)):
+                    done = subprocess.run([*ignore, PLUMB, "run", "--", "sh", "-c", command], capture_output=True, text=True, env=CLEAN)
+                    self.assertEqual(done.returncode, code)
+
+
+class Told(Case):
+    """What `plumb run` says of recordings."""
+
+    def test_an_engine_without_a_recording_was_met(self):
+        with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+            done = run(PLUMB, "none-%p/run.plumb", engine("plain", "steps=2"), CLEAN, timeout=HANG, cwd=folder)
+            self.assertEqual(done.returncode, 0)
+            self.assertNotIn("no engine was met", done.stderr)
+            self.assertRegex(done.stderr, r"(?m)^note  [^\n]+ was met, and nothing of it was recorded$")
+            self.assertRegex(done.stderr, r"(?m)^note  [^\n]*/run\.plumb could not be created: ")
+
+    def test_a_recording_of_which_nobody_could_tell_is_found_by_its_name(self):
+        with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+            for i in range(2):  # the second leaves the first aside
+                done = run(PLUMB, "run.plumb", ["env", "-u", "PLUMB_RUN", *engine("plain", "steps=2")], CLEAN, timeout=HANG, cwd=folder)
+                self.assertIn("qkv_projection", done.stderr)
+                self.assertNotIn("no engine was met", done.stderr)
+            done = run(PLUMB, "run.plumb", ["true"], CLEAN, timeout=HANG, cwd=folder)
+            self.assertIn("no engine was met", done.stderr)
+
+    def test_a_folder_may_have_any_name(self):
+        with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+            odd = pathlib.Path(folder) / "two\nlines"
+            odd.mkdir()
+            done = run(PLUMB, "run.plumb", engine("plain", "steps=2"), CLEAN, timeout=HANG, cwd=odd)
+            self.assertIn("qkv_projection", done.stderr)
+
+    def test_a_percent_sign_makes_no_ranks_and_a_variable_does(self):
+        with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+            done = run(PLUMB, "a%%r.plumb", engine("plain", "steps=2"), CLEAN, timeout=HANG, cwd=folder)
+            self.assertIn("qkv_projection", done.stderr)
+            self.assertNotIn("plumb ranks", done.stderr)
+            for out, all_of_them in (("rk%r.plumb", "rk*.plumb"), ("%%%p-%r.plumb", "%*-*.plumb")):
+                done = subprocess.run([PLUMB, "run", "--", *engine("plain", "steps=2")], capture_output=True, text=True, timeout=HANG,
+                                      cwd=folder, env={**CLEAN, "PLUMB": f"out={out}", "RANK": "0", "WORLD_SIZE": "2"})
+                self.assertIn(f", of one rank; of all: plumb ranks {all_of_them}\n", done.stderr)
 
 
 class Launchers(Case):

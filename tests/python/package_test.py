@@ -577,6 +577,19 @@ class Lives(Case):
         self.assertEqual(plumb.read(FOLDER / "ended.plumb")["bricks"]["name"], ["attention"])
 
 
+class Told(Case):
+    def test_lines_for_plumb_run_go_into_its_file_and_no_other(self):
+        for offset, told in ((0, True), (1, False), (None, False)):
+            with self.subTest(offset), tempfile.TemporaryFile() as notes:
+                known = os.fstat(notes.fileno())
+                numbers = "" if offset is None else f":{known.st_dev}:{known.st_ino + offset}"
+                done = subprocess.run([sys.executable, "-c", "from plumb import _torch; _torch.tell('sentence', 'words')"],
+                                      capture_output=True, text=True, check=True, env={
+                                          **os.environ, "PYTHONPATH": str(SITE), "PLUMB_RUN": f"/proc/{os.getpid()}/fd/{notes.fileno()}{numbers}"})
+                notes.seek(0)
+                self.assertEqual((notes.read(), done.stderr), (b"sentence\twords\0", "") if told else (b"", "plumb: words\n"))
+
+
 class Answers(Case):
     @classmethod
     def setUpClass(cls):
