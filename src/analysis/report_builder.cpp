@@ -328,7 +328,9 @@ void ReportReader::add_notes(Report& report, const RowTable& rows, const resolve
         add("Not crash-safe: " + metadata.ring_reason + ".");
     }
     for (const std::string& complaint : resolution.complaints) {
-        add(complaint);
+        if (std::find(report.notes.begin(), report.notes.end(), complaint) == report.notes.end()) {
+            add(complaint);
+        }
     }
     const std::size_t phaseless = steps_->phaseless().size();
     if (steps_->empty() && phaseless == 0) {
@@ -415,10 +417,13 @@ Report ReportReader::make(const ReportOptions& options, const resolve::Resolutio
     return report;
 }
 
-bool ReportReader::records_missing() const { return damaged_ || recording::lost_records(facts_.counters); }
+bool ReportReader::records_missing() const {
+    return damaged_ || clock_jumped_ || recording::lost_records(facts_.counters);
+}
 
 void ReportReader::finish(const resolve::Resolution& resolution) {
     damaged_ = damaged_records(facts_.counters, resolution.records) != 0;
+    clock_jumped_ = resolution.losses.of(resolve::Loss::clock_jumped) != 0;
     for (std::size_t i = 0; i < tracks_->size(); ++i) {
         damaged_ = damaged_ && (*tracks_)[i].cut == 0; // records that came during a reset() are in neither count
     }

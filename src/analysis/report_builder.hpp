@@ -105,6 +105,7 @@ class ReportReader final : public read::Observer {
     std::vector<LabelTotal> labels_;
     std::map<std::uint16_t, std::size_t> label_index_;
     bool damaged_ = false; // records are missing
+    bool clock_jumped_ = false;
     std::uint64_t scopes_ = 0;
     std::uint64_t outside_complete_steps_ = 0, in_phaseless_steps_ = 0; // scopes
     std::uint64_t outside_steps_ = 0;                                   // scopes

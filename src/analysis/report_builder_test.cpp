@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/planted_report_testing.hpp"
+#include "read/read.hpp"
 
 namespace plumb::analysis {
 namespace {
@@ -57,6 +58,36 @@ TEST(ReportBuilder, a_planted_decode_gives_the_numbers_that_were_planted) {
     EXPECT_EQ(report.scopes, 8u);
     EXPECT_EQ(report.unresolved, 0u);
     EXPECT_TRUE(report.losses.empty());
+}
+
+TEST(ReportBuilder, M4_a_clock_that_jumped_spoils_no_other_step_and_is_told_of) {
+    // Steps of 100 ms for six seconds; after 3.35 s the counter goes on for an hour while the system's clock stands.
+    constexpr std::int64_t hour = 3'600'000 * ms;
+    Tape source;
+    source.track(1);
+    source.clock_pairs_.clear();
+    for (std::int64_t i = 0; i <= 6; ++i) {
+        source.clock_pairs_.push_back({0, Tape::at(i * 1000 * ms + (i < 4 ? 0 : hour)), i * 1000 * ms, 0, 50});
+    }
+    for (std::uint64_t i = 0; i < 60; ++i) {
+        const std::int64_t begin = static_cast<std::int64_t>(i) * 100 * ms;
+        const StepShape shape{Phase::decode, 1, begin + (i <= 33 ? 0 : hour), i == 33 ? hour + 100 * ms : 100 * ms};
+        plant_step(source, i, shape);
+    }
+    const recording::RecordedRun run = source;
+    ReportReader reader(*run.facts);
+    (void)reader.ask({});
+    ASSERT_TRUE(read::read(run, {&reader}).ok());
+    const Report report = reader.take(0);
+    const PhaseSummary* decode = phase_of(report, Phase::decode);
+    EXPECT_EQ(decode->steps, 50u);
+    EXPECT_NEAR(decode->period.mean_ns, 1e8, 10);
+    EXPECT_NEAR(row_of(report.bricks, Phase::decode, "attention")->time.max_ns, 7e7, 10);
+    EXPECT_EQ(report.losses.at(0).reason, "unresolved: stamped where their clock jumped");
+    EXPECT_GT(report.losses.at(0).count, 0u);
+    EXPECT_TRUE(reader.records_missing());
+    ASSERT_FALSE(report.notes.empty());
+    EXPECT_NE(report.notes[0].find("between 3.0 and 4.0 s"), std::string::npos) << report.notes[0];
 }
 
 TEST(ReportBuilder, F4_warm_up_is_apart_in_every_statistic) {

@@ -291,7 +291,9 @@ TileInput tiles_of(const recording::RunFacts& facts) {
     input.tiles = facts.tiles;
     input.names = facts.names;
     const Result<resolve::TickConversion> line = resolve::fit_ticks(facts.clock_pairs, 0);
-    input.ns_per_tick = line.ok() ? measured(line->ns_per_tick()) : absent(line.error().message);
+    const std::string unfit =
+        line.ok() ? line->jumped() : line.error().message; // sums of ticks do not tell on which side
+    input.ns_per_tick = unfit.empty() ? measured(line->ns_per_tick()) : absent(unfit);
     input.peaks = peaks_of_one_core(facts.metadata.peaks);
     input.own_cost_ns = absent("it was not measured when this run began");
     for (const auto& [name, ns] : facts.metadata.costs) {

@@ -145,6 +145,7 @@ void Totals::add(const recording::ClockPair& pair) {
     if (rate >= recording::shortest_tick_ns && rate <= recording::longest_tick_ns &&
         ticks >= uncertain * least_precision) {
         clock.ns_per_tick = rate;
+        clock.first = pair; // a clock that jumps spoils one second, not all that follow
         for (Stream& stream : streams_) {
             if (stream.clock == pair.clock) {
                 convert(stream);

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <unordered_set>
 
 #include "recording/check_codec.hpp"
 #include "recording/chunk_scan.hpp"
+#include "recording/clock_stretches.hpp"
 #include "recording/graph_content_codec.hpp"
 #include "recording/kernel_codec.hpp"
 #include "recording/retention.hpp"
@@ -125,6 +127,7 @@ class IndexBuilder {
             note("the last " + std::to_string(scan.torn_bytes) +
                  " bytes are an unfinished chunk: the process ended, or the disk filled, while it was written");
         }
+        note_clocks();
         note_lost_records();
         note_checks();
         note_if(malformed_, " chunks hold what no writer writes and were skipped");
@@ -334,6 +337,18 @@ class IndexBuilder {
         }
         for (const auto& [track, missing] : gaps_) {
             note(index_.track_name(track) + " misses " + std::to_string(missing) + " records");
+        }
+    }
+
+    void note_clocks() {
+        std::set<std::uint32_t> clocks;
+        for (const ClockPair& pair : index_.clock_pairs) {
+            clocks.insert(pair.clock);
+        }
+        for (const std::uint32_t clock : clocks) {
+            if (std::string sentence = stretches_of(index_.clock_pairs, clock).jumped; !sentence.empty()) {
+                note(std::move(sentence));
+            }
         }
     }
 

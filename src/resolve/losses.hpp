@@ -14,6 +14,7 @@ enum class Loss : std::uint8_t {
     track_unknown,
     too_many_tracks,
     stamp_outside,
+    clock_jumped,
     duration_impossible,
     long_duration_missing,
     children_exceed,
@@ -32,14 +33,15 @@ enum class Loss : std::uint8_t {
     node_incomplete,
     request_incomplete,
 };
-inline constexpr std::size_t loss_reasons = 19;
-inline constexpr std::size_t unresolved_reasons = 7; // the first of them
+inline constexpr std::size_t loss_reasons = 20;
+inline constexpr std::size_t unresolved_reasons = 8; // the first of them
 
 inline constexpr std::array<const char*, loss_reasons> loss_words = {
     "unresolved: the clock could not be fitted",
     "unresolved: on a track the recording does not describe",
     "unresolved: on a track beyond the limit of 65,536",
     "unresolved: stamped outside the recording's time",
+    "unresolved: stamped where their clock jumped",
     "unresolved: negative or impossible duration",
     "unresolved: the record with its long duration is missing",
     "unresolved: shorter than its own children",

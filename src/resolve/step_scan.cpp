@@ -74,6 +74,7 @@ class Scanner {
         lossy_ = lossy_ || (scan.next_sequence && *scan.next_sequence != batch.first_sequence);
         scan.next_sequence = batch.first_sequence + batch.count;
         const bool timed = tracks_[index].line != nullptr;
+        lossy_ = lossy_ || (timed && !tracks_[index].line->jumped().empty());
         const bool sampled = tracks_[index].info.sampled_every > 1;
         // A queue that is timed in some steps only, and replays, would end steps sometimes with the device, sometimes without.
         const bool queue = tracks_[index].info.kind == recording::TrackKind::device_queue;

@@ -10,6 +10,7 @@ namespace plumb::resolve {
 namespace {
 
 using recording::ClockPair;
+using recording::ClockStretch;
 using recording::longest_tick_ns;
 using recording::shortest_tick_ns;
 
@@ -19,28 +20,6 @@ constexpr double after_window_ns = 24 * 3600e9;
 Error unusable(std::uint32_t clock, const std::string& why) {
     return {ErrorCode::corrupt, "Clock " + std::to_string(clock) + " cannot be fitted (" + why +
                                     "), so its records have no time; record for longer than one clock pair interval."};
-}
-
-bool at_one_tick(const std::vector<ClockPair>& pairs) {
-    return std::all_of(pairs.begin(), pairs.end(),
-                       [&](const ClockPair& pair) { return pair.ticks == pairs.front().ticks; });
-}
-
-// A pair read across an interrupt has a bracket far wider than the others and says little about the line. It says all there
-// is where the others are one and the same, as those of a device that was too busy to be asked again.
-std::vector<ClockPair> trustworthy(std::vector<ClockPair> pairs) {
-    std::vector<std::uint64_t> widths;
-    widths.reserve(pairs.size());
-    for (const ClockPair& pair : pairs) {
-        widths.push_back(pair.uncertainty_ticks);
-    }
-    const auto middle = widths.begin() + static_cast<std::ptrdiff_t>(widths.size() / 2);
-    std::nth_element(widths.begin(), middle, widths.end());
-    const std::uint64_t limit = *middle > std::numeric_limits<std::uint64_t>::max() / 8 ? *middle : 8 * *middle;
-    std::vector<ClockPair> kept;
-    std::copy_if(pairs.begin(), pairs.end(), std::back_inserter(kept),
-                 [&](const ClockPair& pair) { return pair.uncertainty_ticks <= limit; });
-    return at_one_tick(kept) ? pairs : kept;
 }
 
 struct FittedLine {
@@ -81,19 +60,21 @@ std::uint64_t whole_ticks(double ticks) {
     return ticks >= 9e18 ? static_cast<std::uint64_t>(9e18) : static_cast<std::uint64_t>(ticks);
 }
 
+bool by_ticks(const ClockPair& a, const ClockPair& b) { return a.ticks < b.ticks; }
+
 } // namespace
 
-Result<TickConversion> fit_ticks(const std::vector<ClockPair>& all, std::uint32_t clock) {
-    std::vector<ClockPair> pairs;
-    std::copy_if(all.begin(), all.end(), std::back_inserter(pairs),
-                 [clock](const ClockPair& pair) { return pair.clock == clock; });
+const TickConversion::Line& TickConversion::at(std::uint64_t ticks) const noexcept {
+    const auto found =
+        std::find_if(later_.begin(), later_.end(), [&](const Line& line) { return line.contains(ticks, 0); });
+    return found != later_.end() ? *found : line_;
+}
+
+Status TickConversion::add_line(const ClockStretch& stretch, std::uint32_t clock) {
+    const std::vector<ClockPair>& pairs = stretch.pairs;
     if (pairs.size() < 2) {
         return unusable(clock, std::to_string(pairs.size()) + " clock pairs, two are needed");
     }
-    pairs = trustworthy(std::move(pairs));
-    const auto by_ticks = [](const ClockPair& a, const ClockPair& b) {
-        return a.ticks < b.ticks;
-    };
     const auto [first, last] = std::minmax_element(pairs.begin(), pairs.end(), by_ticks);
     if (first->ticks == last->ticks) {
         return unusable(clock, "all clock pairs at the same tick");
@@ -103,32 +84,61 @@ Result<TickConversion> fit_ticks(const std::vector<ClockPair>& all, std::uint32_
     }
 
     const ClockPair origin = *first;
-    const FittedLine line = least_squares(pairs, origin);
-    if (!(line.slope >= shortest_tick_ns && line.slope <= longest_tick_ns) || !std::isfinite(line.intercept)) {
-        return unusable(clock, "a tick would last " + std::to_string(line.slope) + " ns");
+    const FittedLine fit = least_squares(pairs, origin);
+    if (!(fit.slope >= shortest_tick_ns && fit.slope <= longest_tick_ns) || !std::isfinite(fit.intercept)) {
+        return unusable(clock, "a tick would last " + std::to_string(fit.slope) + " ns");
     }
-    const double reach = ticks_after(*last, origin) * line.slope + std::fabs(line.intercept) + after_window_ns;
+    const double reach = ticks_after(*last, origin) * fit.slope + std::fabs(fit.intercept) + after_window_ns;
     if (!(reach + std::fabs(static_cast<double>(origin.monotonic_ns)) < 4e18)) {
         return unusable(clock, "its times leave the range of 64 bits");
     }
 
-    TickConversion result;
+    Line line;
     int exponent = 0;
-    const double mantissa = std::frexp(line.slope, &exponent);
-    result.multiplier_ = static_cast<std::int64_t>(std::ldexp(mantissa, 53));
-    result.shift_ = 53 - exponent;
-    result.rounding_ = static_cast<WideTicks>(1) << (result.shift_ - 1);
-    result.base_ticks_ = origin.ticks;
-    result.base_ns_ = origin.monotonic_ns + static_cast<std::int64_t>(std::llround(line.intercept));
-    result.slope_ = line.slope;
-    result.pairs_ = pairs.size();
-    const std::uint64_t before = whole_ticks(before_window_ns / line.slope);
-    result.window_begin_ = origin.ticks - std::min(before, origin.ticks);
-    result.window_length_ = (last->ticks - result.window_begin_) + whole_ticks(after_window_ns / line.slope);
-    for (const ClockPair& pair : pairs) {
-        const double expected = line.intercept + line.slope * ticks_after(pair, origin);
-        result.residual_ns_ = std::max(result.residual_ns_, std::fabs(ns_after(pair, origin) - expected));
+    const double mantissa = std::frexp(fit.slope, &exponent);
+    line.multiplier = static_cast<std::int64_t>(std::ldexp(mantissa, 53));
+    line.shift = 53 - exponent;
+    line.rounding = static_cast<WideTicks>(1) << (line.shift - 1);
+    line.base_ticks = origin.ticks;
+    line.base_ns = origin.monotonic_ns + static_cast<std::int64_t>(std::llround(fit.intercept));
+    const std::uint64_t before = whole_ticks(before_window_ns / fit.slope);
+    line.window_begin = stretch.unsure_at_begin ? origin.ticks + *stretch.unsure_at_begin
+                                                : origin.ticks - std::min(before, origin.ticks);
+    const std::uint64_t window_end = stretch.unsure_at_end ? last->ticks - *stretch.unsure_at_end
+                                                           : last->ticks + whole_ticks(after_window_ns / fit.slope);
+    line.window_length = window_end - line.window_begin;
+    if (stretch.unsure_at_begin.value_or(0) + stretch.unsure_at_end.value_or(0) > last->ticks - origin.ticks) {
+        return {}; // none of its ticks is sure
     }
+    for (const ClockPair& pair : pairs) {
+        const double expected = fit.intercept + fit.slope * ticks_after(pair, origin);
+        residual_ns_ = std::max(residual_ns_, std::fabs(ns_after(pair, origin) - expected));
+    }
+    pairs_ += pairs.size();
+    if (slope_ == 0) {
+        slope_ = fit.slope;
+        line_ = line;
+    } else {
+        later_.push_back(line);
+    }
+    return {};
+}
+
+Result<TickConversion> fit_ticks(const std::vector<ClockPair>& all, std::uint32_t clock) {
+    recording::ClockStretches stretches = recording::stretches_of(all, clock);
+    if (stretches.all.empty()) {
+        return Error{ErrorCode::corrupt, stretches.jumped};
+    }
+    TickConversion result;
+    for (const ClockStretch& stretch : stretches.all) {
+        if (Status fitted = result.add_line(stretch, clock); !fitted) {
+            return fitted.error();
+        }
+    }
+    if (result.pairs_ == 0) {
+        return Error{ErrorCode::corrupt, stretches.jumped};
+    }
+    result.jumped_ = std::move(stretches.jumped);
     return result;
 }
 

@@ -128,5 +128,28 @@ TEST(TickConversion, M4_a_negative_duration_lies_outside_the_window) {
     EXPECT_FALSE(line->contains(~std::uint64_t{0}));
 }
 
+TEST(TickConversion, M4_a_clock_that_jumped_has_a_line_on_each_side_and_no_time_between) {
+    // 2 ticks a nanosecond, five pairs a second apart; then the counter alone goes on for an hour, and five more.
+    constexpr std::uint64_t second = 2'000'000'000, hour = 3600 * second;
+    std::vector<ClockPair> pairs;
+    for (std::uint64_t i = 0; i < 10; ++i) {
+        pairs.push_back({0, i * second + (i < 5 ? 0 : hour), static_cast<std::int64_t>(i) * 1'000'000'000, 0, 30});
+    }
+    const auto line = fit_ticks(pairs, 0);
+    ASSERT_TRUE(line.ok());
+    EXPECT_FALSE(line->jumped().empty());
+    EXPECT_EQ(line->pairs(), 10u);
+    EXPECT_LT(line->residual_ns(), 1);
+    EXPECT_EQ(line->to_ns(3 * second), 3'000'000'000);
+    EXPECT_EQ(line->to_ns(hour + 8 * second), 8'000'000'000);
+    EXPECT_TRUE(line->contains(3 * second, second));
+    EXPECT_TRUE(line->contains(hour + 5 * second, second));
+    EXPECT_TRUE(line->contains(hour + 60 * second));
+    EXPECT_FALSE(line->contains(4 * second + 1));
+    EXPECT_FALSE(line->contains(hour + 5 * second - 1));
+    EXPECT_FALSE(line->contains(4 * second - 1, second));
+    EXPECT_FALSE(line->contains(4 * second - 1, hour + 2 * second)); // from one side to the other
+}
+
 } // namespace
 } // namespace plumb::resolve

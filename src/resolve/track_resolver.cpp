@@ -316,7 +316,8 @@ bool TrackResolver::interval(const Record& record, bool wanted, std::uint64_t& d
     if (line->contains(record.first, duration)) [[likely]] {
         return true;
     }
-    unresolved(line->contains(record.first) ? Loss::duration_impossible : Loss::stamp_outside, wanted);
+    const Loss reason = line->contains(record.first) ? Loss::duration_impossible : Loss::stamp_outside;
+    unresolved(line->jumped().empty() ? reason : Loss::clock_jumped, wanted);
     return false;
 }
 

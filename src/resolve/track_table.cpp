@@ -52,8 +52,8 @@ std::size_t TrackTable::index_of(std::uint32_t id) {
 std::vector<std::string> TrackTable::complaints() const {
     std::vector<std::string> sentences;
     for (const auto& [clock, line] : lines_) {
-        if (!line.ok()) {
-            sentences.push_back(line.error().message);
+        if (std::string sentence = line.ok() ? line->jumped() : line.error().message; !sentence.empty()) {
+            sentences.push_back(std::move(sentence));
         }
     }
     std::sort(sentences.begin(), sentences.end());
