@@ -150,5 +150,20 @@ TEST(QueueOfHipStream, a_stream_has_one_queue_on_every_thread) {
     EXPECT_TRUE(first.timer->collect(*token).ok());
 }
 
+TEST(QueueOfHipStream, the_null_stream_of_each_device_has_a_queue_of_its_own) {
+    vgpu::Config config;
+    config.devices = 2;
+    HipBench bench(config);
+    ASSERT_EQ(driver()->stream_get_id, nullptr) << "with ids they differ anyway";
+    const Queue first = plumb::hip(nullptr);
+    EXPECT_EQ(plumb::hip(nullptr).track, first.track);
+    ASSERT_EQ(hipSetDevice(1), CuResult::success);
+    const Queue second = plumb::hip(nullptr);
+    EXPECT_NE(second.track, first.track);
+    EXPECT_NE(second.timer->clock_name(), first.timer->clock_name());
+    ASSERT_EQ(hipSetDevice(0), CuResult::success);
+    EXPECT_EQ(plumb::hip(nullptr).track, first.track);
+}
+
 } // namespace
 } // namespace plumb::backends::hip
