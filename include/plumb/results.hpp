@@ -95,7 +95,8 @@ struct WallAccount {
     double off_cpu_uncertain_ns = 0; // off-CPU time whose place between bricks and gaps is not known
     Figure coverage;                 // union / busy, 0..1
     double bricks_idle_ns = 0;       // of the same leaf bricks, beyond busy: in their rows and in idle
-    double bricks_outside_ns = 0; // of all of these, those that are in no row of the phase: outside its counted steps
+    double bricks_outside_ns = 0;   // of all of these, those that are in no row of the phase: outside its counted steps
+    double bricks_elsewhere_ns = 0; // of the leaf bricks in its rows: outside the periods of its counted steps
 };
 
 /// The device's side of the counted steps of a phase, per step. In-graph busy is an upper bound: the span of a replay

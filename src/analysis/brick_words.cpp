@@ -19,13 +19,21 @@ bool among(std::string_view word, std::string_view aliases) {
 
 } // namespace
 
+double leaf_calls_ns(const Report& report, Phase phase) {
+    double ns = 0;
+    for (const Row& row : report.categories) { // of leaves alone
+        ns += row.key.phase == phase && !row.lap ? row.sum_per_step_ns : 0;
+    }
+    return ns;
+}
+
 bool wall_is_of_the_host(const PhaseSummary& phase) {
     return phase.device && !phase.all_sampled && (phase.device->replays != 0 || phase.sampled_steps != 0);
 }
 
 std::string_view mark_beside_account(std::string_view brick) {
-    for (const std::string_view row :
-         {"unattributed", "idle", "overlap", "host: unattributed", "host: idle", "idle in bricks", bricks_outside}) {
+    for (const std::string_view row : {"unattributed", "idle", "overlap", "host: unattributed", "host: idle",
+                                       "idle in bricks", bricks_outside, bricks_elsewhere, leaf_calls_in_marked}) {
         if (brick == row) {
             return " (brick)";
         }

@@ -15,6 +15,17 @@ inline constexpr const char* bricks_outside = "bricks outside its steps";
 inline constexpr const char* bricks_outside_legend =
     "bricks outside its steps: leaf bricks between its steps, or of other steps at that time: they have no row here";
 
+/// Both of a phase with rows: what these hold beyond its periods, and what the unmarked ones lack.
+inline constexpr const char* bricks_elsewhere = "its bricks in other periods";
+inline constexpr const char* bricks_elsewhere_legend =
+    "its bricks in other periods: leaf bricks in the rows above that ran while other steps did: not in its period";
+inline constexpr const char* leaf_calls_in_marked = "leaf calls in marked rows";
+inline constexpr const char* leaf_calls_in_marked_legend =
+    "leaf calls in marked rows: of bricks marked + or ~, the calls that hold no bricks and are no laps";
+
+/// Of a phase, per step: the calls that hold no bricks and are no laps, also those of bricks that hold some in other calls.
+[[nodiscard]] double leaf_calls_ns(const Report& report, Phase phase);
+
 /// Whether device work of these steps is in rows only: the wall account is then that of the host's threads, and the rows do not add up
 /// with it.
 [[nodiscard]] bool wall_is_of_the_host(const PhaseSummary& phase);

@@ -25,6 +25,20 @@ bool asked_for(const ReportOptions& options, Phase phase) { return !options.phas
 
 /// Of each phase, and of what is timed in some steps only: how many calls of a brick run at once is alike in all.
 constexpr std::uint64_t most_kept_steps = 32;
+/// Leaf bricks of its rows that lie in none of its periods. Of what is timed in some steps only that is not known.
+double bricks_elsewhere_ns(const PhaseSummary& phase, const std::vector<Row>& categories) {
+    double ns = phase.wall.bricks_outside_ns - phase.wall.sum_ns - phase.wall.bricks_idle_ns;
+    for (const Row& row : categories) {
+        if (row.key.phase != phase.phase || row.lap) {
+            continue;
+        }
+        if (row.basis != RowBasis::steps) {
+            return 0;
+        }
+        ns += row.time.total_ns;
+    }
+    return std::max(0.0, ns);
+}
 
 void keep_asked(const ReportOptions& options, std::vector<Row>& rows) {
     std::erase_if(rows, [&](const Row& row) { return !asked_for(options, row.key.phase); });
@@ -264,6 +278,9 @@ void ReportReader::add_rows(Report& report, const ReportOptions& options) const 
     report.bricks = rows.bricks(bases);
     report.layers = rows.layers(bases);
     report.categories = rows.categories(bases);
+    for (PhaseSummary& summary : report.phases) {
+        summary.wall.bricks_elsewhere_ns = bricks_elsewhere_ns(summary, report.categories);
+    }
     if (options.brick_layers) {
         report.brick_layers = rows.brick_layers(bases);
     }

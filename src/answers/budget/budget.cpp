@@ -151,18 +151,18 @@ void Budget::finish(BudgetRow& row, const BrickLimit* limit, bool partial) {
 
 void Budget::add_bricks() {
     std::vector<BrickTime> times;
-    std::map<std::pair<std::string, bool>, std::size_t> places;
+    std::map<std::string, std::size_t> places;
     for (const Row& row : source_.bricks) {
         if (row.key.phase != options_.phase || phase_ == nullptr) {
             continue;
         }
-        const std::size_t at = places.try_emplace({row.key.name, row.lap}, places.size()).first->second;
+        const std::size_t at = places.try_emplace(row.key.name, places.size()).first->second;
         if (at == out_.rows.size()) {
             out_.rows.emplace_back().name = row.key.name;
-            out_.rows.back().lap = row.lap;
             times.emplace_back();
         }
         out_.rows[at].parent = out_.rows[at].parent || row.parent;
+        out_.rows[at].lap = out_.rows[at].lap || row.lap;
         add_row(times[at], row);
     }
     for (std::size_t i = 0; i < out_.rows.size(); ++i) {
@@ -185,19 +185,27 @@ void Budget::add_account() {
     const auto steps = static_cast<double>(out_.steps);
     const WallAccount& wall = phase_->wall;
     const bool host = analysis::wall_is_of_the_host(*phase_);
-    for (const auto& [name, ns] :
-         {std::pair{analysis::bricks_outside, wall.bricks_outside_ns}, std::pair{"overlap", -wall.overlap_ns},
-          std::pair{host ? "host: unattributed" : "unattributed", wall.unattributed_ns},
-          std::pair{host ? "host: idle" : "idle", wall.idle_ns}, std::pair{idle_in_bricks, -wall.bricks_idle_ns}}) {
-        if ((name == analysis::bricks_outside || name == idle_in_bricks) && ns == 0) {
-            continue;
+    double in_marked_ns = analysis::leaf_calls_ns(source_, options_.phase);
+    for (const BudgetRow& row : out_.rows) {
+        in_marked_ns -= row.parent || row.lap ? 0 : *row.step_ns.value;
+    }
+    const auto add = [this](const char* name, double step_ns, bool always) {
+        if (!always && std::abs(step_ns) < 1) {
+            return;
         }
         BudgetRow& row = out_.rows.emplace_back();
         row.name = name;
         row.account = true;
-        row.step_ns = row.self_ns = measured(ns / steps);
+        row.step_ns = row.self_ns = measured(step_ns);
         finish(row, nullptr, false);
-    }
+    };
+    add(analysis::leaf_calls_in_marked, in_marked_ns, false);
+    add(analysis::bricks_outside, wall.bricks_outside_ns / steps, false);
+    add(analysis::bricks_elsewhere, -wall.bricks_elsewhere_ns / steps, false);
+    add("overlap", -wall.overlap_ns / steps, true);
+    add(host ? "host: unattributed" : "unattributed", wall.unattributed_ns / steps, true);
+    add(host ? "host: idle" : "idle", wall.idle_ns / steps, true);
+    add(idle_in_bricks, -wall.bricks_idle_ns / steps, false);
 }
 
 void Budget::add_limits_without_brick() {

@@ -34,12 +34,13 @@ struct BudgetOptions {
 /// An account row where bricks were off the CPU, negative: that time is in their rows and in idle.
 inline constexpr const char* idle_in_bricks = "idle in bricks";
 
-/// One brick, or one part of the period that is no brick of these steps: bricks outside its steps, overlap, unattributed, idle. All per step, means.
+/// All calls of one brick, or one part of the period that is no brick of these steps: overlap, unattributed, idle and what rows hold or lack.
+/// All per step, means.
 struct BudgetRow {
     std::string name;
     bool account = false; // a part of the period, not a brick
-    bool parent = false;  // holds other bricks, which have rows of their own
-    bool lap = false;
+    bool parent = false;  // some of its calls hold other bricks, which have rows of their own
+    bool lap = false;     // some of its calls are laps, which are in `unattributed` too
     Figure step_ns;       // children included
     Figure self_ns;       // without them
     Figure token_ns;      // step_ns / tokens per step
@@ -85,11 +86,13 @@ void describe(V& v, BudgetQuestion& q) {
 
 template <class V>
 void describe(V& v, const BudgetRow& r) {
-    v.type("budget row", "One brick, or one part of the period that is no brick. All per step, means.");
-    v("name", r.name, "the brick; or `bricks outside its steps`, `overlap`, `unattributed`, `idle`, `idle in bricks`");
+    v.type("budget row", "All calls of one brick, or one part of the period that is no brick. All per step, means.");
+    v("name", r.name,
+      "the brick; or `leaf calls in marked rows`, `bricks outside its steps`, `its bricks in other periods`, `overlap`, "
+      "`unattributed`, `idle`, `idle in bricks`");
     v("account", r.account, "a part of the period, not a brick");
     v("parent", r.parent, "holds other bricks, which have rows of their own");
-    v("lap", r.lap, "made of laps");
+    v("lap", r.lap, "made of laps, all or in part");
     v("step_ns", r.step_ns, "children included");
     v("self_ns", r.self_ns, "without them");
     v("token_ns", r.token_ns, "`step_ns` / tokens per step");

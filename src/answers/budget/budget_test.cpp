@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "analysis/planted_report_testing.hpp"
 
 namespace plumb::analysis {
@@ -148,6 +150,93 @@ TEST(Budget, rows_add_up_to_the_period_though_bricks_lie_between_its_steps) {
     for (const BudgetRow& part : budget(run_of(1), 500'000).rows) {
         EXPECT_NE(part.name, "bricks outside its steps");
     }
+}
+
+double sum_of_unmarked(const BudgetReport& report) {
+    double sum = 0;
+    for (const BudgetRow& part : report.rows) {
+        sum += part.parent || part.lap ? 0 : *part.step_ns.value;
+    }
+    return sum;
+}
+
+TEST(Budget, rows_add_up_to_the_period_though_bricks_run_on_while_another_phase_does) {
+    Tape source;
+    source.track(1);
+    source.track(2);
+    for (std::uint64_t i = 0; i < 40; ++i) {
+        const std::int64_t t = static_cast<std::int64_t>(i) * 1'000 * us, end = t + 1'000 * us;
+        const Phase phase = i % 2 == 0 ? Phase::decode : Phase::prefill;
+        source.step_begin(1, i, phase, t);
+        source.step_value(1, phase == Phase::decode ? StepValue::decode_tokens : StepValue::prefill_tokens, 1);
+        source.scope(1, Brick::attention, t, t + 900 * us);
+        source.step_end(1, phase, t, end);
+        if (phase == Phase::decode) { // a worker is late
+            source.context(2, i);
+            source.scope(2, Brick::sampling, end + 100 * us, end + 600 * us);
+            source.context_end(2);
+        }
+    }
+    const Report run = report_of(source);
+    const BudgetReport decode = budget(run, 2e6);
+    EXPECT_DOUBLE_EQ(*row(decode, "sampling").step_ns.value, 500'000);
+    EXPECT_DOUBLE_EQ(*row(decode, "its bricks in other periods").step_ns.value, -500'000);
+    EXPECT_TRUE(row(decode, "its bricks in other periods").account);
+    EXPECT_NEAR(sum_of_unmarked(decode), *decode.period_ns.value, 1e-3);
+    BudgetOptions of_prefill;
+    of_prefill.phase = Phase::prefill;
+    of_prefill.ns_per_token = 2e6;
+    const BudgetReport prefill = budget_of(run, of_prefill);
+    EXPECT_DOUBLE_EQ(*row(prefill, "bricks outside its steps").step_ns.value, 500'000);
+    EXPECT_NEAR(sum_of_unmarked(prefill), *prefill.period_ns.value, 1e-3);
+    for (const BudgetRow& part : prefill.rows) {
+        EXPECT_NE(part.name, "its bricks in other periods");
+    }
+}
+
+TEST(Budget, rows_add_up_to_the_period_though_a_brick_holds_others_in_some_calls_alone) {
+    Tape source;
+    source.track(1);
+    for (std::uint64_t i = 0; i < 40; ++i) {
+        const std::int64_t t = static_cast<std::int64_t>(i) * 1'000 * us;
+        source.step_begin(1, i, Phase::decode, t);
+        source.step_value(1, StepValue::decode_tokens, 1);
+        if (i % 2 != 0) {
+            source.scope(1, Brick::kv_append, t + 100 * us, t + 200 * us);
+        }
+        source.scope(1, Brick::attention, t, t + 800 * us);
+        source.step_end(1, Phase::decode, t, t + 1'000 * us);
+    }
+    const BudgetReport report = budget(report_of(source), 2e6);
+    EXPECT_TRUE(row(report, "attention").parent);
+    EXPECT_DOUBLE_EQ(*row(report, "attention").step_ns.value, 800'000);
+    EXPECT_DOUBLE_EQ(*row(report, "leaf calls in marked rows").step_ns.value, 400'000);
+    EXPECT_NEAR(sum_of_unmarked(report), *report.period_ns.value, 1e-3);
+}
+
+TEST(Budget, a_limit_is_held_against_scopes_and_laps_of_a_brick_together) {
+    Tape source;
+    source.track(1);
+    for (std::uint64_t i = 0; i < 40; ++i) {
+        const std::int64_t t = static_cast<std::int64_t>(i) * 1'000 * us;
+        source.step_begin(1, i, Phase::decode, t);
+        source.step_value(1, StepValue::decode_tokens, 1);
+        source.scope(1, Brick::attention, t, t + 300 * us);
+        source.lap(1, Brick::attention, t + 400 * us, t + 700 * us);
+        source.step_end(1, Phase::decode, t, t + 1'000 * us);
+    }
+    const Report run = report_of(source);
+    const BudgetReport report = budget(run, 2e6, {"attention=400us"});
+    EXPECT_EQ(report.verdict, Outcome::fail);
+    const BudgetRow& attention = row(report, "attention");
+    EXPECT_DOUBLE_EQ(*attention.step_ns.value, 600'000);
+    EXPECT_DOUBLE_EQ(*attention.room_ns.value, -200'000);
+    EXPECT_TRUE(attention.lap);
+    EXPECT_EQ(std::count_if(report.rows.begin(), report.rows.end(),
+                            [](const BudgetRow& each) { return each.name == "attention"; }),
+              1);
+    EXPECT_NEAR(sum_of_unmarked(report), *report.period_ns.value, 1e-3);
+    EXPECT_EQ(budget(run, 2e6, {"attention=600us"}).verdict, Outcome::pass);
 }
 
 TEST(Budget, rows_of_a_device_that_is_timed_in_some_steps_are_told_from_those_of_the_host) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "analysis/brick_words.hpp"
 #include "answers/budget/budget.hpp"
@@ -16,7 +17,7 @@ constexpr std::size_t name_columns = 60;
 std::string name_cell(const BudgetRow& row) {
     std::string name = printable(row.name, name_columns);
     name += row.account ? std::string_view() : analysis::mark_beside_account(row.name);
-    return name + (row.parent ? " +" : row.lap ? " ~" : "");
+    return name + (row.parent ? " +" : "") + (row.lap ? " ~" : "");
 }
 
 std::string judged(const BudgetRow& row) {
@@ -64,8 +65,12 @@ void add_table(Page& page, const BudgetReport& report) {
         return std::any_of(report.rows.begin(), report.rows.end(),
                            [name](const BudgetRow& row) { return row.account && row.name == name; });
     };
-    if (has_account_row(analysis::bricks_outside)) {
-        page.line(analysis::bricks_outside_legend, Tone::faint);
+    for (const auto& [name, legend] : {std::pair(analysis::leaf_calls_in_marked, analysis::leaf_calls_in_marked_legend),
+                                       std::pair(analysis::bricks_outside, analysis::bricks_outside_legend),
+                                       std::pair(analysis::bricks_elsewhere, analysis::bricks_elsewhere_legend)}) {
+        if (has_account_row(name)) {
+            page.line(legend, Tone::faint);
+        }
     }
     if (has_account_row(idle_in_bricks)) {
         page.line("idle in bricks: bricks were off the CPU for a part of their time: that part is in their rows and in "

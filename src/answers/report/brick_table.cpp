@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "analysis/brick_words.hpp"
 #include "recording/import_notes.hpp"
@@ -17,23 +18,6 @@ namespace {
 constexpr std::size_t name_columns = 40;
 
 } // namespace
-
-std::string marked_name(const Row& row) {
-    std::string name = printable(row.key.name.empty() ? "(unnamed)" : row.key.name, name_columns);
-    name += analysis::mark_beside_account(row.key.name);
-    if (row.parent) {
-        name += " +";
-    }
-    if (row.lap) {
-        name += " ~";
-    }
-    if (row.basis == RowBasis::timed_steps) {
-        name += " *";
-    } else if (row.basis == RowBasis::replays) {
-        name += row.sites_timed < row.sites ? " @-" : " @";
-    }
-    return name;
-}
 
 std::string calls_cell(double calls) { return fixed(calls, calls == std::floor(calls) ? 0 : 2); }
 
@@ -186,14 +170,26 @@ void add_remainder(TextTable& table, const char* name, const PhaseSummary& phase
     table.add_row(std::move(cells));
 }
 
-void add_remainders(TextTable& table, const PhaseSummary& phase, const Layout& layout) {
+/// Per step; 0 where it is less than times can tell.
+double in_marked_rows_ns(const PhaseRows& phase) {
+    double ns = phase.leaf_calls_ns;
+    for (const Row* row : phase.rows) {
+        ns -= row->parent || row->lap ? 0 : row->sum_per_step_ns;
+    }
+    return ns < 1 ? 0 : ns;
+}
+
+void add_remainders(TextTable& table, const PhaseRows& rows, const Layout& layout) {
+    const PhaseSummary& phase = *rows.phase;
     const WallAccount& wall = phase.wall;
     const bool host = analysis::wall_is_of_the_host(phase);
-    if (wall.bricks_outside_ns > 0) {
-        add_remainder(table, analysis::bricks_outside, phase, wall.bricks_outside_ns, layout);
-    }
-    if (wall.overlap_ns > 0) {
-        add_remainder(table, "overlap", phase, wall.overlap_ns, layout);
+    for (const auto& [name, ns] :
+         {std::pair(analysis::leaf_calls_in_marked, in_marked_rows_ns(rows) * static_cast<double>(phase.steps)),
+          std::pair(analysis::bricks_outside, wall.bricks_outside_ns),
+          std::pair(analysis::bricks_elsewhere, wall.bricks_elsewhere_ns), std::pair("overlap", wall.overlap_ns)}) {
+        if (ns > 0) {
+            add_remainder(table, name, phase, ns, layout);
+        }
     }
     add_remainder(table, host ? "host: unattributed" : "unattributed", phase, wall.unattributed_ns, layout);
     if (wall.lap_union_ns > 0) {
@@ -239,21 +235,7 @@ void add_missing_roof(Page& page, const PhaseRows& phase) {
 
 /// Time off the CPU inside a brick is in the brick's sum and in idle: the column then adds up to more than the period.
 bool counts_idle_twice(const PhaseRows& phase) {
-    if (phase.phase == nullptr || phase.phase->wall.period_ns <= 0) {
-        return false;
-    }
-    const WallAccount& wall = phase.phase->wall;
-    if (wall.bricks_idle_ns > 0.01 * wall.period_ns) {
-        return true;
-    }
-    // Laps are no leaf bricks of the account, but have rows.
-    double share =
-        (wall.unattributed_ns - wall.lap_union_ns + wall.idle_ns - wall.overlap_ns + wall.bricks_outside_ns) /
-        wall.period_ns;
-    for (const Row* row : phase.rows) {
-        share += row->parent || row->basis != RowBasis::steps ? 0 : row->wall_share.value.value_or(0);
-    }
-    return share > 1.01;
+    return phase.phase != nullptr && phase.phase->wall.bricks_idle_ns > 0.01 * phase.phase->wall.period_ns;
 }
 
 void add_basis_legend(Page& page, const PhaseRows& phase) {
@@ -294,8 +276,15 @@ void add_legend(Page& page, const PhaseRows& phase, const Layout& layout) {
         page.line("~  made of laps: also holds the gap to the next one, so it does not count as covered", Tone::faint);
     }
     add_basis_legend(page, phase);
-    if (phase.phase != nullptr && phase.phase->wall.bricks_outside_ns > 0) {
-        page.line(analysis::bricks_outside_legend, Tone::faint);
+    if (phase.phase != nullptr) {
+        const WallAccount& wall = phase.phase->wall;
+        for (const auto& [ns, legend] : {std::pair(in_marked_rows_ns(phase), analysis::leaf_calls_in_marked_legend),
+                                         std::pair(wall.bricks_outside_ns, analysis::bricks_outside_legend),
+                                         std::pair(wall.bricks_elsewhere_ns, analysis::bricks_elsewhere_legend)}) {
+            if (ns > 0) {
+                page.line(legend, Tone::faint);
+            }
+        }
     }
     if (counts_idle_twice(phase)) {
         page.line("bricks were off the CPU for a part of their time: that part is in their sums and in idle",
@@ -333,6 +322,7 @@ void add_legend(Page& page, const PhaseRows& phase, const Layout& layout) {
 PhaseRows rows_of(const Report& report, const PhaseSummary* summary) {
     PhaseRows found;
     found.phase = summary;
+    found.leaf_calls_ns = summary != nullptr ? analysis::leaf_calls_ns(report, summary->phase) : 0;
     for (const auto& [key, text] : report.description) {
         if (const std::string_view brick = recording::known_brick(key); !brick.empty()) {
             found.known_by.emplace(brick, text);
@@ -356,7 +346,7 @@ void add_brick_table(Page& page, const PhaseRows& phase) {
         add_brick(table, *row, phase, layout);
     }
     if (phase.phase != nullptr) {
-        add_remainders(table, *phase.phase, layout);
+        add_remainders(table, phase, layout);
     }
     page.table(std::move(table));
     add_legend(page, phase, layout);

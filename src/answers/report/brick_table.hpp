@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "answers/marked_name.hpp"
 #include "page/page.hpp"
 #include "plumb/results.hpp"
 
@@ -18,13 +19,12 @@ struct PhaseRows {
     const PhaseSummary* phase = nullptr;
     std::vector<const Row*> rows;                // largest sum first
     std::map<std::string, std::string> known_by; // by brick; only of traces that were imported
+    double leaf_calls_ns = 0;                    // per step, also of rows marked as parents
 };
 
 /// The rows of `phase`; of no step at all where `summary` is null.
 [[nodiscard]] PhaseRows rows_of(const Report& report, const PhaseSummary* summary);
 
-/// The name of a row's brick, with the marks that the table's legend explains.
-[[nodiscard]] std::string marked_name(const Row& row);
 [[nodiscard]] std::string calls_cell(double calls);
 
 /// The table with its legend and the reasons for what is n/a.

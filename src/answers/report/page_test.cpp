@@ -229,7 +229,33 @@ TEST(TextReport, bricks_that_waited_off_the_cpu_are_explained) {
     EXPECT_FALSE(contains(render_text(healthy_report()), "off the CPU"));
     Report report = only_decode(healthy_report());
     report.bricks[2].wall_share = measured(0.95);
+    EXPECT_FALSE(contains(render_text(report), "off the CPU")) << "that has other causes";
+    report.phases[0].wall.bricks_idle_ns = 0.02 * report.phases[0].wall.period_ns;
     EXPECT_TRUE(contains(render_text(report), "\nbricks were off the CPU for a part of their time"));
+}
+
+TEST(TextReport, what_rows_hold_beyond_the_period_or_lack_of_it_has_rows_of_its_own) {
+    Report report = only_decode(healthy_report());
+    EXPECT_FALSE(contains(render_text(report), "in other periods"));
+    EXPECT_FALSE(contains(render_text(report), "leaf calls"));
+    PhaseSummary& phase = report.phases[0];
+    phase.wall.bricks_elsewhere_ns = 1e6 * static_cast<double>(phase.steps);
+    Row leaves; // of all categories together
+    leaves.key.phase = Phase::decode;
+    for (Row& row : report.bricks) {
+        leaves.sum_per_step_ns += row.sum_per_step_ns;
+    }
+    report.categories = {leaves};
+    Row& mixed = report.bricks[0];
+    mixed.parent = true;
+    mixed.sum_per_step_ns += 5e6; // calls that hold others
+    const std::string text = render_text(report);
+    const double lacking_ms = (mixed.sum_per_step_ns - 5e6) / 1e6;
+    EXPECT_TRUE(line_of(text, "leaf calls in marked rows  ").find(page::fixed(lacking_ms, 2)) != std::string::npos)
+        << text;
+    EXPECT_TRUE(line_of(text, "its bricks in other periods  ").find(" 1.00 ") != std::string::npos) << text;
+    EXPECT_TRUE(contains(text, "\nleaf calls in marked rows: of bricks marked + or ~, the calls that hold no bricks"));
+    EXPECT_TRUE(contains(text, "\nits bricks in other periods: leaf bricks in the rows above"));
 }
 
 TEST(TextReport, a_brick_that_waited_off_the_cpu_is_explained_though_it_holds_others_elsewhere) {

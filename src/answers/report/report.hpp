@@ -143,6 +143,8 @@ void describe(V& v, const WallAccount& w) {
     v("unattributed_ns", w.unattributed_ns, "busy, but inside no leaf brick");
     v("bricks_outside_ns", w.bricks_outside_ns,
       "leaf bricks that lie in these periods and in no row of the phase: outside its counted steps");
+    v("bricks_elsewhere_ns", w.bricks_elsewhere_ns,
+      "leaf bricks that are in rows of the phase and in none of these periods; 0 where queues are timed in some steps only");
     v("lap_union_ns", w.lap_union_ns, "the part of unattributed time that laps cover");
     v("off_cpu_uncertain_ns", w.off_cpu_uncertain_ns,
       "off-CPU time whose place between bricks and gaps is not known: threads added up, in each period at most the period");

@@ -151,7 +151,7 @@ Report crowded_report() {
         cell.key.layer = index;
         report.brick_layers.push_back(cell);
     }
-    Row category = brick_row(Phase::decode, "", 48, 400, 120);
+    Row category = brick_row(Phase::decode, "", 26, 731.25, 120); // up_projection, lm_head, sampling
     category.key.track = 1;
     report.categories = {category};
     report.tracks = {{1, "main", false, "cpu_tsc", 3121, 5.7e9}};
