@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "analysis/device_account.hpp"
+#include "analysis/loss_note.hpp"
 #include "base/layout.hpp"
 #include "stats/figure.hpp"
 
@@ -55,6 +56,7 @@ ReplayReport ReplayReader::take() {
     check_nodes(report);
     add_never_replayed(report);
     add_notes(report);
+    add_loss_note(lost_of(facts_), report.notes);
     return report;
 }
 

@@ -41,6 +41,16 @@ Tape with_graph_track(std::uint64_t key) {
     return source;
 }
 
+TEST(Replays, what_the_run_lost_is_said) {
+    Tape source = with_graph_track(64);
+    source.graphs_ = {captured(64)};
+    EXPECT_TRUE(replays_of(source).notes.empty());
+    source.counters_.drops = {{"ring full", 7}};
+    const ReplayReport report = replays_of(source);
+    ASSERT_EQ(report.notes.size(), 1u);
+    EXPECT_EQ(report.notes[0].rfind("7 records of this run were lost", 0), 0u);
+}
+
 TEST(Replays, T18_a_graph_that_lost_kernels_between_two_captures_is_named_with_them) {
     Tape source = with_graph_track(64);
     recording::GraphInfo bad = captured(64);

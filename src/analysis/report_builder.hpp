@@ -34,10 +34,10 @@ class ReportReader final : public read::Observer {
     [[nodiscard]] bool asked() const noexcept { return !asked_.empty(); }
     /// Before the reading: who is told what each period is made of.
     void observe(PeriodObserver& observer) noexcept { observer_ = &observer; }
-    /// Before the reading: also how the times of each brick are spread, in so many bins.
-    void ask_spreads(std::size_t bins) {
+    /// Before the reading: a report, and how the times of each of its bricks are spread, in so many bins. Its number is for take().
+    std::size_t ask_spreads(std::size_t bins) {
         spread_bins_ = bins;
-        ask({});
+        return ask({});
     }
     /// After it, once.
     [[nodiscard]] std::vector<RowSpread> take_spreads() { return std::move(spreads_); }

@@ -236,15 +236,12 @@ std::vector<Row> RowTable::finish_all(const std::vector<std::unique_ptr<Entry>>&
 }
 
 std::vector<RowSpread> RowTable::spreads(const PhaseBases& bases, std::size_t bins) const {
-    std::vector<std::pair<Row, stats::Bins>> rows;
-    each_merged(bricks_, [&](const Entry& entry) {
-        rows.emplace_back(finish(entry, bases), entry.statistics.time().bins(bins));
-    });
-    std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return reads_before(a.first, b.first); });
     std::vector<RowSpread> spreads;
-    for (auto& [row, of] : rows) {
-        spreads.push_back({row.key.phase, row.key.name, row.source, row.lap, row.parent, row.time, std::move(of)});
-    }
+    each_merged(bricks_, [&](const Entry& entry) {
+        spreads.push_back({finish(entry, bases), entry.statistics.time().bins(bins)});
+    });
+    std::sort(spreads.begin(), spreads.end(),
+              [](const RowSpread& a, const RowSpread& b) { return reads_before(a.row, b.row); });
     return spreads;
 }
 

@@ -43,10 +43,7 @@ struct RowSource {
 
 /// How the times of a row of a report are spread.
 struct RowSpread {
-    Phase phase = Phase::none;
-    std::string name, source;
-    bool lap = false, parent = false;
-    Distribution time;
+    Row row;
     stats::Bins bins;
 };
 

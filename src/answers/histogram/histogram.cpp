@@ -2,7 +2,10 @@
 #include "answers/histogram/histogram.hpp"
 
 #include <algorithm>
+#include <iterator>
 
+#include "analysis/loss_note.hpp"
+#include "answers/marked_name.hpp"
 #include "answers/reading.hpp"
 
 namespace plumb {
@@ -13,9 +16,14 @@ constexpr const char* levels[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆",
 
 Result<answers::Pending<HistogramReport>> begin(answers::Reading& reading, const HistogramOptions&) {
     analysis::ReportReader& reader = reading.report();
-    reader.ask_spreads(bins);
-    return answers::Pending<HistogramReport>(
-        [&reader]() -> Result<HistogramReport> { return HistogramReport{reader.take_spreads()}; });
+    return answers::Pending<HistogramReport>([&reader, number = reader.ask_spreads(bins)]() -> Result<HistogramReport> {
+        const Report report = reader.take(number);
+        HistogramReport made{reader.take_spreads(), {}};
+        std::copy_if(report.notes.begin(), report.notes.end(), std::back_inserter(made.notes),
+                     [](const std::string& note) { return note.starts_with(analysis::beyond_rows); });
+        analysis::add_loss_note(analysis::lost_of(report.losses), made.notes);
+        return made;
+    });
 }
 
 std::string bars(const stats::Bins& of) {
@@ -29,24 +37,44 @@ std::string bars(const stats::Bins& of) {
     return line;
 }
 
+void add_marks(page::Page& page, const HistogramReport& report) {
+    const auto explain = [&](const char* words, auto&& is_marked) {
+        if (std::any_of(report.rows.begin(), report.rows.end(),
+                        [&](const analysis::RowSpread& spread) { return is_marked(spread.row); })) {
+            page.line(words, page::Tone::faint);
+        }
+    };
+    explain("+  holds other bricks: their time is in it too", [](const Row& row) { return row.parent; });
+    explain("~  made of laps: also holds the gap to the next one", [](const Row& row) { return row.lap; });
+    explain("*  a device queue that is timed in some steps only: of those",
+            [](const Row& row) { return row.basis == RowBasis::timed_steps; });
+    explain("@  inside captured graphs: of the replays that were sampled; @- some sites were never timed",
+            [](const Row& row) { return row.basis == RowBasis::replays; });
+}
+
 } // namespace
 
 page::Page page_of(const HistogramReport& report, const TextOptions&) {
     using namespace page;
     Page page;
-    TextTable table({"phase", "brick"}, {"calls", "min us", "p50 us", "p99 us", "max us"}, {"the shortest 99 %"});
-    for (const analysis::RowSpread& row : report.rows) {
-        const std::string phase = word_of(row.phase), name = printable(row.name, 40), whose = phase + ' ' + name;
-        table.add_row({phase, name, grouped(row.time.count), fixed(row.time.min_ns / 1e3, 1),
-                       page.figure(whose, row.time.p50_ns, 1e3, 1), page.figure(whose, row.time.p99_ns, 1e3, 1),
-                       fixed(row.time.max_ns / 1e3, 1), bars(row.bins)});
+    TextTable table({"phase", "brick"}, {"calls", "min us", "p50 us", "p99 us", "max us"},
+                    {"the shortest 99 %", "source"});
+    for (const analysis::RowSpread& spread : report.rows) {
+        const Distribution& time = spread.row.time;
+        const std::string phase = word_of(spread.row.key.phase), name = answers::marked_name(spread.row),
+                          whose = phase + ' ' + name;
+        table.add_row({phase, name, grouped(time.count), fixed(time.min_ns / 1e3, 1),
+                       page.figure(whose, time.p50_ns, 1e3, 1), page.figure(whose, time.p99_ns, 1e3, 1),
+                       fixed(time.max_ns / 1e3, 1), bars(spread.bins), printable(spread.row.source, 40)});
     }
     if (table.rows() == 0) {
         page.note("No brick was timed outside of warm-up.");
     } else {
         page.table(std::move(table));
     }
+    add_marks(page, report);
     page.reasons();
+    page.notes(report.notes);
     return page;
 }
 

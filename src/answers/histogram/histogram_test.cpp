@@ -57,5 +57,40 @@ TEST(Histogram, F1_few_calls_have_no_p99_and_it_is_never_above_the_longest) {
     EXPECT_NE(text.find("n/a  decode lm_head: too few samples (n = 999, p99 needs 1000)"), std::string::npos) << text;
 }
 
+TEST(Histogram, rows_are_told_apart_as_in_the_report_and_what_was_lost_is_said) {
+    planted::Tape tape;
+    tape.track(1);
+    for (std::int64_t i = 0; i < 40; ++i) {
+        const std::int64_t t = i * 1'000 * us;
+        tape.step_begin(1, static_cast<std::uint64_t>(i), Phase::decode, t);
+        tape.scope(1, Brick::attention, t, t + 300 * us);
+        tape.lap(1, Brick::attention, t + 400 * us, t + 600 * us);
+        tape.step_end(1, Phase::decode, t, t + 1'000 * us);
+    }
+    const auto [whole, plain] = answers::said_of(histogram_answer(), tape);
+    EXPECT_TRUE(whole["notes"].empty());
+    EXPECT_NE(plain.find("\ndecode   attention        40    300.0"), std::string::npos) << plain;
+    EXPECT_NE(plain.find("\ndecode   attention ~      40    200.0"), std::string::npos) << plain;
+    EXPECT_NE(plain.find("\n~  made of laps"), std::string::npos) << plain;
+    EXPECT_EQ(plain.find("\n+  "), std::string::npos) << plain;
+    tape.counters_.drops = {{"ring full", 5'000}};
+    const auto [document, text] = answers::said_of(histogram_answer(), tape);
+    ASSERT_EQ(document["notes"].size(), 1);
+    EXPECT_NE(text.find("\nnote  5000 records of this run were lost"), std::string::npos) << text;
+}
+
+TEST(Histogram, what_has_no_row_because_there_are_too_many_is_said) {
+    planted::Tape tape;
+    tape.track(1);
+    tape.step_begin(1, 1, Phase::decode, 0);
+    for (std::uint16_t i = 0; i < 8'200; ++i) {
+        tape.scope(1, Name(static_cast<std::uint16_t>(1'000 + i)), i * us, i * us + 500);
+    }
+    tape.step_end(1, Phase::decode, 0, 9'000 * us);
+    const auto document = answers::said_of(histogram_answer(), tape).document;
+    ASSERT_EQ(document["notes"].size(), 1);
+    EXPECT_EQ(document["notes"][0].get<std::string>().rfind("Rows beyond 8192", 0), 0);
+}
+
 } // namespace
 } // namespace plumb
