@@ -43,7 +43,7 @@ class StepsReader final : public read::Observer {
 
 void StepsReader::list(const resolve::ResolvedStep& step) {
     if (out_.periods_ns.empty()) {
-        first_ns_ = last_end_ns_ = step.period_begin_ns;
+        last_end_ns_ = step.period_begin_ns;
     }
     const auto id = static_cast<std::int64_t>(step.id);
     out_.id_deltas.push_back(id - last_id_);
@@ -92,6 +92,8 @@ void StepsReader::find_slowest(const resolve::StepTable& steps) {
 void StepsReader::steps_known(const resolve::StepTable& steps, const resolve::TrackTable&) {
     if (steps.empty()) {
         no_step_ = analysis::no_step(steps);
+    } else {
+        first_ns_ = steps[0].period_begin_ns;
     }
     out_.steps = steps.size();
     out_.every = (steps.size() + most_listed - 1) / most_listed;

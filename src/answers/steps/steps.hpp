@@ -51,7 +51,7 @@ void describe(V& v, const SlowStep& s) {
     v.type("slow step", "One of the slowest counted steps.");
     v("step", s.step, "its number");
     v("phase", s.phase, "");
-    v("begin_ns", s.begin_ns, "of its period, since the first listed one began");
+    v("begin_ns", s.begin_ns, "of its period, since that of the first step began");
     v("period_ns", s.period_ns, "step end to step end");
     v("span_ns", s.span_ns, "its begin to its last end");
     v("tokens", s.tokens, "missing: the step carries none");

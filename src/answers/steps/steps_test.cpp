@@ -63,6 +63,21 @@ TEST(Steps, of_more_than_a_hundred_thousand_the_longest_of_each_few_is_listed) {
     EXPECT_EQ(steps["slowest"].size(), 1);
 }
 
+TEST(Steps, time_runs_from_the_first_step_though_that_one_is_not_listed) {
+    Tape made;
+    made.track(1);
+    std::int64_t t = 0;
+    for (std::uint64_t i = 0; i < 100'002; ++i) { // the second one is longer, and listed for both
+        const std::int64_t end = t + (i == 0 ? 5'000 : i == 1 ? 6'000 : 100) * us;
+        made.step_begin(1, i, Phase::decode, t);
+        made.step_end(1, Phase::decode, t, end);
+        t = end;
+    }
+    const auto steps = answers::said_of(steps_answer(), made, {{"slowest", "2"}}).document;
+    EXPECT_EQ(steps["slowest"][0]["begin_ns"], 5'000 * us);
+    EXPECT_EQ(steps["slowest"][1]["begin_ns"], 0);
+}
+
 TEST(Steps, F1_tokens_that_nobody_gave_are_unknown) {
     Tape none;
     none.track(1);
