@@ -20,6 +20,10 @@ constexpr const char* not_covered =
     "no two samples lie in these steps: they are 100 ms apart, and what happened between two cannot be split";
 constexpr const char* not_kept = "this kernel does not count it (CONFIG_SCHED_INFO), or /proc is not readable";
 
+constexpr const char* not_kept_of_any =
+    "of no thread is it known: none is in both samples, the kernel does not count it (CONFIG_SCHED_INFO), or /proc is "
+    "not readable";
+
 using Shares = std::array<double, 4>; // of an interval, by phase: in counted steps
 
 /// Of an interval: in less of it, what was counted may have happened elsewhere.
@@ -188,6 +192,7 @@ class Causes {
   private:
     void interval(const OffCpuSample& before, const OffCpuSample& after) {
         shares_ = counted_.of(before.monotonic_ns, after.monotonic_ns);
+        length_ = static_cast<double>(after.monotonic_ns - before.monotonic_ns);
         for (std::size_t phase = 0; phase < made_.size(); ++phase) {
             if (!(shares_[phase] > 0)) {
                 continue;
@@ -197,7 +202,7 @@ class Causes {
                 return grown(before.process.*count, after.process.*count);
             };
             ++made.intervals;
-            made.covered_ns += shares_[phase] * static_cast<double>(after.monotonic_ns - before.monotonic_ns);
+            made.covered_ns += shares_[phase] * length_;
             made.threads_left_out = std::max(made.threads_left_out, after.threads_left_out);
             add(made.minor_faults, grew(&base::ProcessTimes::minor_faults), shares_[phase]);
             add(made.major_faults, grew(&base::ProcessTimes::major_faults), shares_[phase]);
@@ -226,16 +231,18 @@ class Causes {
             last.value = then.times.migrations;
         }
         for (std::size_t phase = 0; phase < made_.size(); ++phase) {
-            last.counted[phase] += shares_[phase];
+            last.counted_ns[phase] += shares_[phase] * length_;
         }
-        ++last.intervals;
+        last.ns += length_;
         if (now.times.migrations == not_counted) {
             return;
         }
         if (const std::optional<double> more = grown(last.value, now.times.migrations)) {
             for (std::size_t phase = 0; phase < made_.size(); ++phase) {
-                if (last.counted[phase] >= least_share * last.intervals) {
-                    add(threads_[phase][now.track].migrations, more, last.counted[phase] / last.intervals);
+                if (last.counted_ns[phase] >= least_share * last.ns) {
+                    OffCpuThread& thread = threads_[phase][now.track];
+                    add(thread.migrations, more, last.counted_ns[phase] / last.ns);
+                    thread.migrations_observed_ns += last.counted_ns[phase];
                 }
             }
         }
@@ -268,14 +275,15 @@ class Causes {
 
     struct Migrations {
         std::uint64_t value = not_counted;
-        double intervals = 0;
-        Shares counted{};
+        double ns = 0; // since it was read, and of these in counted steps
+        Shares counted_ns{};
     };
 
     const recording::RunFacts& facts_;
     std::unordered_map<std::uint32_t, const std::string*> names_; // of tracks
     CountedSteps counted_;
     Shares shares_{};
+    double length_ = 0; // of the interval, as the shares
     std::array<OffCpuCauses, 4> made_;
     std::array<std::map<std::uint32_t, OffCpuThread>, 4> threads_;
     std::map<std::uint32_t, Migrations> migrations_;
@@ -301,18 +309,24 @@ std::vector<OffCpuInterval> off_cpu_intervals(const recording::RunFacts& facts, 
         facts.off_cpu,
         [&](const OffCpuSample& before, const OffCpuSample& after) {
             if (count++ % together == 0) {
-                made.push_back({before.monotonic_ns - first});
+                made.emplace_back().begin_ns = before.monotonic_ns - first;
             }
             made.back().length_ns += after.monotonic_ns - before.monotonic_ns;
-            made.back().stolen_ns += grown(before.process.stolen_ns, after.process.stolen_ns).value_or(0);
+            add(made.back().stolen_ns, grown(before.process.stolen_ns, after.process.stolen_ns), 1);
         },
         [&](const ThreadSample&, const ThreadSample&, const std::optional<Spent>& spent) {
             if (spent) {
-                made.back().on_cpu_ns += spent->on_cpu;
-                made.back().run_queue_ns += spent->run_queue;
-                made.back().blocked_ns += spent->blocked;
+                add(made.back().on_cpu_ns, spent->on_cpu, 1);
+                add(made.back().run_queue_ns, spent->run_queue, 1);
+                add(made.back().blocked_ns, spent->blocked, 1);
             }
         });
+    for (OffCpuInterval& interval : made) {
+        for (Figure* figure : {&interval.on_cpu_ns, &interval.run_queue_ns, &interval.blocked_ns}) {
+            give_reason(*figure, not_kept_of_any);
+        }
+        give_reason(interval.stolen_ns, not_kept);
+    }
     return made;
 }
 

@@ -64,6 +64,7 @@ TEST(OffCpu, F5_a_phase_has_run_queue_and_blocked_time_by_thread_and_they_add_up
     EXPECT_NEAR(host.blocked_ns, 30e6, 1e6);
     EXPECT_NEAR(host.on_cpu_ns + host.run_queue_ns + host.blocked_ns, host.observed_ns, 1);
     EXPECT_NEAR(host.migrations.value.value_or(-1), 15 * part, 0.1);
+    EXPECT_NEAR(host.migrations_observed_ns, 299e6, 1);
     EXPECT_FALSE(causes.threads[0].migrations.value.has_value());
     EXPECT_NEAR(causes.run_queue_ns.value.value_or(-1), 90e6, 1e6);
     EXPECT_NEAR(causes.blocked_ns.value.value_or(-1), 270e6, 2e6);
@@ -119,10 +120,10 @@ TEST(OffCpu, intervals_tell_all_threads_together) {
     ASSERT_EQ(wall.off_cpu_intervals.size(), 3u);
     EXPECT_EQ(wall.off_cpu_intervals[1].begin_ns, 100 * ms);
     EXPECT_EQ(wall.off_cpu_intervals[1].length_ns, 100 * ms);
-    EXPECT_NEAR(wall.off_cpu_intervals[1].on_cpu_ns, 80e6, 1);
-    EXPECT_NEAR(wall.off_cpu_intervals[1].run_queue_ns, 30e6, 1);
-    EXPECT_NEAR(wall.off_cpu_intervals[1].blocked_ns, 90e6, 1);
-    EXPECT_NEAR(wall.off_cpu_intervals[1].stolen_ns, 10e6, 1);
+    EXPECT_NEAR(value_of(wall.off_cpu_intervals[1].on_cpu_ns), 80e6, 1);
+    EXPECT_NEAR(value_of(wall.off_cpu_intervals[1].run_queue_ns), 30e6, 1);
+    EXPECT_NEAR(value_of(wall.off_cpu_intervals[1].blocked_ns), 90e6, 1);
+    EXPECT_NEAR(value_of(wall.off_cpu_intervals[1].stolen_ns), 10e6, 1);
 }
 
 TEST(OffCpu, F1_what_nobody_counted_is_unknown_with_the_reason_and_never_0) {
@@ -138,6 +139,14 @@ TEST(OffCpu, F1_what_nobody_counted_is_unknown_with_the_reason_and_never_0) {
     EXPECT_FALSE(causes_of(zero).blocked_ns.value.has_value());
     EXPECT_NE(causes_of(zero).blocked_ns.reason.find("CONFIG_SCHED_INFO"), std::string::npos);
     EXPECT_FALSE(causes_of(zero).stolen_ns.value.has_value());
+    const WallReport uncounted = zeros.wall();
+    ASSERT_EQ(uncounted.off_cpu_intervals.size(), 1u);
+    const OffCpuInterval& interval = uncounted.off_cpu_intervals[0];
+    for (const Figure* figure :
+         {&interval.on_cpu_ns, &interval.run_queue_ns, &interval.blocked_ns, &interval.stolen_ns}) {
+        EXPECT_FALSE(figure->value.has_value());
+        EXPECT_NE(figure->reason.find("CONFIG_SCHED_INFO"), std::string::npos);
+    }
 
     WallEngine late = engine();
     late.source.off_cpu_ = {sample(500 * ms, {}), sample(600 * ms, {})};

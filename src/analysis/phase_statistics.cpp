@@ -67,25 +67,30 @@ PhaseBase PhaseStatistics::base(Phase phase) const {
     return base;
 }
 
-Figure PhaseStatistics::tokens_per_second() const {
-    const std::uint64_t tokens = prefill_tokens_ + decode_tokens_;
-    if (steps_ == 0) {
-        return stats::absent("all steps are warm-up");
-    }
+Figure token_rate(std::uint64_t tokens, std::uint64_t steps, std::uint64_t without_tokens, std::int64_t period_ns,
+                  const std::string& crossed) {
     if (tokens == 0) {
         return stats::absent(no_tokens);
     }
-    if (steps_without_tokens_ != 0) {
-        return stats::absent(std::to_string(steps_without_tokens_) + " of " + std::to_string(steps_) +
+    if (without_tokens != 0) {
+        return stats::absent(std::to_string(without_tokens) + " of " + std::to_string(steps) +
                              " steps carry no tokens (plumb::tokens(n) gives them)");
     }
-    if (crossed()) {
-        return stats::absent(crossed_words());
+    if (!crossed.empty()) {
+        return stats::absent(crossed);
     }
-    if (wall_.period <= 0) {
+    if (period_ns <= 0) {
         return stats::absent("the steps took no time on this clock");
     }
-    return stats::measured(static_cast<double>(tokens) * 1e9 / static_cast<double>(wall_.period));
+    return stats::measured(static_cast<double>(tokens) * 1e9 / static_cast<double>(period_ns));
+}
+
+Figure PhaseStatistics::tokens_per_second() const {
+    if (steps_ == 0) {
+        return stats::absent("all steps are warm-up");
+    }
+    return token_rate(prefill_tokens_ + decode_tokens_, steps_, steps_without_tokens_, wall_.period,
+                      crossed() ? crossed_words() : std::string());
 }
 
 WallAccount PhaseStatistics::account() const {

@@ -13,6 +13,10 @@
 
 namespace plumb::analysis {
 
+/// Tokens of steps by their periods. `crossed`: why these make no rate; empty: they do.
+[[nodiscard]] Figure token_rate(std::uint64_t tokens, std::uint64_t steps, std::uint64_t without_tokens,
+                                std::int64_t period_ns, const std::string& crossed);
+
 class PhaseStatistics {
   public:
     void add(const resolve::ResolvedStep& step, const WallSums& wall);

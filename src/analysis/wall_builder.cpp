@@ -170,7 +170,9 @@ WallPhase WallReader::phase_of(const WallLanes::Sums& sums, Phase phase) const {
     made.phase = phase;
     made.steps = sums.steps;
     made.tokens = sums.without_tokens == 0 ? sums.tokens : 0; // of a part of the steps they make no rate
-    made.no_rate = report_.crossed_words(phase);
+    made.tokens_per_second = sums.steps == 0 ? absent("no counted step")
+                                             : token_rate(sums.tokens, sums.steps, sums.without_tokens, sums.period,
+                                                          report_.crossed_words(phase));
     made.period_ns = static_cast<double>(sums.period);
     for (std::size_t i = 0; i < lanes_.lanes().size(); ++i) {
         made.lanes.push_back(lane_of(lanes_.lanes()[i], sums.lanes[i], phase));

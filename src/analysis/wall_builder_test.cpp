@@ -512,6 +512,7 @@ TEST(Wall, a_queue_that_is_timed_in_some_steps_has_an_account_of_those) {
 TEST(Wall, a_gain_of_a_queue_that_is_timed_in_some_steps_never_makes_the_others_slower) {
     WallPhase phase;
     phase.steps = phase.tokens = 10;
+    phase.tokens_per_second = Figure{1'000, {}};
     phase.period_ns = 10 * 1'000e3;
     WallLane queue;
     queue.name = "cuda:0";
@@ -592,6 +593,18 @@ TEST(Wall, recording_costs_are_a_row_made_of_measured_prices_or_absent) {
     EXPECT_NE(engine.decode().own_cost_ns.reason.find("are missing"), std::string::npos);
 }
 
+TEST(Wall, F1_has_no_rate_where_some_steps_carry_no_tokens_and_says_how_many) {
+    WallEngine engine;
+    engine.steps(40, [](std::int64_t) {});
+    EXPECT_DOUBLE_EQ(value_of(engine.decode().tokens_per_second), 1'000);
+    for (std::uint64_t i = 40; i < 42; ++i) {
+        const std::int64_t t = static_cast<std::int64_t>(i) * 1'000 * us;
+        engine.source.step_begin(WallEngine::host, i, Phase::decode, t);
+        engine.source.step_end(WallEngine::host, Phase::decode, t, t + 1'000 * us);
+    }
+    EXPECT_EQ(engine.decode().tokens_per_second.reason, "2 of 41 steps carry no tokens (plumb::tokens(n) gives them)");
+}
+
 TEST(Wall, has_no_rate_where_steps_cross_those_of_another_phase) {
     planted::Tape source;
     source.track(1);
@@ -608,9 +621,10 @@ TEST(Wall, has_no_rate_where_steps_cross_those_of_another_phase) {
     const Result<WallReport> report = build_wall(source, {});
     ASSERT_TRUE(report.ok());
     for (const WallPhase& phase : report->phases) {
-        EXPECT_EQ(phase.no_rate, "40 times a step ran at the same time as one of another phase, in 40 steps");
+        EXPECT_EQ(phase.tokens_per_second.reason,
+                  "40 times a step ran at the same time as one of another phase, in 40 steps");
         for (const WallGain& gain : phase.gains) {
-            EXPECT_EQ(gain.tokens_per_second.reason, phase.no_rate) << gain.what;
+            EXPECT_EQ(gain.tokens_per_second.reason, phase.tokens_per_second.reason) << gain.what;
         }
     }
 }

@@ -75,9 +75,10 @@ struct OffCpuThread {
     std::string name;
     double observed_ns = 0;
     double on_cpu_ns = 0;
-    double run_queue_ns = 0; // ready, and on no CPU: others had it
-    double blocked_ns = 0;   // it waited for something else: a lock, a file, a device, a timer
-    Figure migrations;       // from one CPU to another
+    double run_queue_ns = 0;           // ready, and on no CPU: others had it
+    double blocked_ns = 0;             // it waited for something else: a lock, a file, a device, a timer
+    Figure migrations;                 // from one CPU to another
+    double migrations_observed_ns = 0; // that its readings cover: they are more seldom
 };
 
 /// Sums over the intervals between samples of which nine tenths or more lie in the counted steps of a phase, each for the part that does.
@@ -95,14 +96,15 @@ struct OffCpuCauses {
 struct OffCpuInterval {
     std::int64_t begin_ns = 0; // since the first step began
     std::int64_t length_ns = 0;
-    double on_cpu_ns = 0, run_queue_ns = 0, blocked_ns = 0, stolen_ns = 0;
+    Figure on_cpu_ns, run_queue_ns, blocked_ns; // of the threads that are in both samples
+    Figure stolen_ns;
 };
 
 struct WallPhase {
     Phase phase = Phase::none;
     std::uint64_t steps = 0; // counted; a lane may have been timed in others
     std::uint64_t tokens = 0;
-    std::string no_rate; // why tokens / period is none, though there are tokens; empty: it is one
+    Figure tokens_per_second; // tokens / period
     double period_ns = 0;
     std::vector<WallLane> lanes; // the host first, then all devices together where there are several, then each
     WallBound bound = WallBound::no_device;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "analysis/imported_words.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb::analysis {
@@ -113,16 +112,13 @@ class Gains {
         gain.what = what;
         gain.at_most_ns = sum_ns / steps_;
         gain.share = gain.at_most_ns / period_;
-        const double tokens =
-            phase_.steps == 0 ? 0 : static_cast<double>(phase_.tokens) / static_cast<double>(phase_.steps);
-        if (tokens == 0) {
-            gain.tokens_per_second = stats::absent(no_tokens);
-        } else if (!phase_.no_rate.empty()) {
-            gain.tokens_per_second = stats::absent(phase_.no_rate);
+        const Figure& now = phase_.tokens_per_second;
+        if (!now.value) {
+            gain.tokens_per_second = now;
         } else if (gain.at_most_ns >= period_) {
             gain.tokens_per_second = stats::absent("no time would be left");
         } else {
-            gain.tokens_per_second = stats::measured(tokens * 1e9 / (period_ - gain.at_most_ns));
+            gain.tokens_per_second = stats::measured(*now.value * period_ / (period_ - gain.at_most_ns));
         }
         phase_.gains.push_back(std::move(gain));
     }

@@ -268,8 +268,8 @@ std::string head_of(const WallPhase& phase) {
     if (phase.steps != 0) {
         head += " of " + us(phase.period_ns / static_cast<double>(phase.steps)) + " us";
     }
-    if (phase.tokens != 0 && phase.period_ns > 0 && phase.no_rate.empty()) {
-        head += ", " + fixed(static_cast<double>(phase.tokens) * 1e9 / phase.period_ns, 1) + " tok/s";
+    if (phase.tokens_per_second.value) {
+        head += ", " + fixed(*phase.tokens_per_second.value, 1) + " tok/s";
     }
     return head;
 }
@@ -277,6 +277,7 @@ std::string head_of(const WallPhase& phase) {
 void add_phase(Page& page, const WallReport& report, const WallPhase& phase) {
     page.blank();
     page.line(head_of(phase), Tone::faint);
+    page.reason("tok/s", phase.tokens_per_second);
     LaneTable table(phase, page);
     add_busy(table, phase);
     add_idle(table, phase);

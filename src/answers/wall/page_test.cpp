@@ -54,6 +54,7 @@ WallReport sample_wall() {
     phase.phase = Phase::decode;
     phase.steps = 10;
     phase.tokens = 10;
+    phase.tokens_per_second = measured(1000);
     phase.period_ns = 10e6;
     phase.lanes = {host_lane(), device_lane()};
     phase.bound = WallBound::device;
@@ -122,9 +123,18 @@ TEST(WallText, one_sample_is_one) {
     causes.covered_ns = 1e6;
     causes.intervals = 1;
     report.phases[0].off_cpu = causes;
-    EXPECT_TRUE(contains(render_text(report), " ms, in 1 sample over "));
+    EXPECT_TRUE(contains(render_text(report), " us, in 1 sample over "));
     report.phases[0].off_cpu->intervals = 2;
-    EXPECT_TRUE(contains(render_text(report), " ms, in 2 samples over "));
+    EXPECT_TRUE(contains(render_text(report), " us, in 2 samples over "));
+}
+
+TEST(WallText, F1_a_rate_that_is_not_known_says_why) {
+    WallReport report = sample_wall();
+    EXPECT_TRUE(contains(render_text(report), "\ndecode  10 steps of 1000.0 us, 1000.0 tok/s\n"));
+    report.phases[0].tokens_per_second = missing("2 of 10 steps carry no tokens");
+    const std::string text = render_text(report);
+    EXPECT_TRUE(contains(text, "\ndecode  10 steps of 1000.0 us\n")) << text;
+    EXPECT_TRUE(contains(text, "\nn/a  tok/s: 2 of 10 steps carry no tokens\n")) << text;
 }
 
 TEST(WallText, what_is_absent_says_why) {
@@ -148,9 +158,14 @@ TEST(WallText, why_a_thread_was_off_the_cpu_says_how_much_the_samples_cover_or_w
     causes.intervals = 1;
     causes.covered_ns = 4e6;
     causes.run_queue_ns = measured(1e6);
-    causes.threads = {{"main", 4e6, 3e6, 1e6, 0, measured(0)}};
+    causes.threads = {{"main", 4e6, 3e6, 1e6, 0, measured(5), 2e6}};
+    causes.voluntary_switches = measured(8);
+    causes.stolen_ns = measured(1.2e3);
     const std::string text = render_text(report);
-    EXPECT_TRUE(contains(text, "\nmain                              750.0       250.0       0.0 ")) << text;
+    EXPECT_TRUE(contains(text, "\nmain                              750.0       250.0       0.0         2.50\n"))
+        << "5 in 2 ms: " << text;
+    EXPECT_TRUE(contains(text, "\nprocess  per step 2.00 voluntary and n/a involuntary switches, ")) << text;
+    EXPECT_TRUE(contains(text, "stolen from the machine 0.3 us, ")) << text;
     EXPECT_TRUE(contains(text, " in 1 sample over 40 % of the time of these steps\n")) << text;
 }
 

@@ -89,7 +89,8 @@ void describe(V& v, const OffCpuThread& t) {
     v("on_cpu_ns", t.on_cpu_ns, "");
     v("run_queue_ns", t.run_queue_ns, "it was ready, and others had the CPUs");
     v("blocked_ns", t.blocked_ns, "it waited for something else: a lock, a file, a device, a timer");
-    v("migrations", t.migrations, "from one CPU to another");
+    v("migrations", t.migrations, "from one CPU to another, while its readings cover `migrations_observed_ns`");
+    v("migrations_observed_ns", t.migrations_observed_ns, "they are read more seldom than the rest");
 }
 
 template <class V>
@@ -115,7 +116,7 @@ void describe(V& v, const OffCpuInterval& i) {
     v.type("off cpu interval", "What all threads together did between two samples; of many, neighbours are added up.");
     v("begin_ns", i.begin_ns, "since the first step began");
     v("length_ns", i.length_ns, "");
-    v("on_cpu_ns", i.on_cpu_ns, "");
+    v("on_cpu_ns", i.on_cpu_ns, "of the threads that are in both samples");
     v("run_queue_ns", i.run_queue_ns, "");
     v("blocked_ns", i.blocked_ns, "");
     v("stolen_ns", i.stolen_ns, "");
@@ -126,6 +127,7 @@ void describe_account(V& v, const WallPhase& p) {
     v("phase", p.phase, "");
     v("steps", p.steps, "counted ones; a lane may have been timed in others");
     v("tokens", p.tokens, "of the counted steps; 0 where some carry none");
+    v("tokens_per_second", p.tokens_per_second, "`tokens` / `period_ns`");
     v("period_ns", p.period_ns, "of the counted steps");
     v("bound", p.bound, "what the period is made of");
     v("reason", p.reason, "for `bound`, one sentence");
