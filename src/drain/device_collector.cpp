@@ -62,7 +62,10 @@ void DeviceCollector::add(QueueTimer& timer, recording::TrackInfo track) {
 DeviceCollector::DeviceTrack& DeviceCollector::add_locked(QueueTimer* timer, recording::TrackInfo track) {
     if (timer != nullptr) {
         track.source = timer->source();
-        track.clock = timer->clock_is_host() ? 0 : clock_id(timer->clock_name(), timer, track.id);
+        if (!timer->clock_is_host()) {
+            track.clock_name = timer->clock_name();
+            track.clock = clock_id(track.clock_name, timer, track.id);
+        }
         track.sampled_every = timer->sampled_by_step() ? static_cast<std::uint32_t>(device_every_) : 1;
     }
     const std::uint32_t id = track.id;
@@ -219,6 +222,7 @@ Status DeviceCollector::take_feeds(recording::Writer& writer) {
         const std::lock_guard<std::mutex> lock(mutex_);
         for (FeedTrack& track : round.tracks) {
             track.info.clock = clock_id(track.clock_name, track.clock, track.info.id);
+            track.info.clock_name = std::move(track.clock_name);
             add_locked(nullptr, std::move(track.info));
         }
     }

@@ -256,6 +256,14 @@ TEST_F(Collected, clock_pairs_of_the_queue_are_written_under_its_own_clock) {
     EXPECT_EQ(reader.clock_pairs()[0].ticks, 1u);
 }
 
+TEST_F(Collected, the_clock_of_a_queue_has_its_name_in_the_recording) {
+    ASSERT_TRUE(collector_.collect(*writer_).ok());
+    recording::Reader reader = *recording::Reader::from_bytes(writer_->snapshot());
+    ASSERT_EQ(reader.metadata().clocks.size(), 1u);
+    EXPECT_EQ(reader.metadata().clocks[0].id, queue_track);
+    EXPECT_EQ(reader.metadata().clocks[0].name, "hand");
+}
+
 TEST_F(Collected, what_is_wrong_with_a_span_is_written_before_it) {
     { PLUMB_BRICK(recorder_, queue_, device_norm); }
     timer_.done[1] = {500, 530, span_includes_launch_wait};
@@ -524,6 +532,7 @@ TEST(DeviceFeed, its_samples_lie_on_its_own_track_and_its_rows_in_the_recording)
     ASSERT_EQ(written.reader.graphs().size(), 1u);
     EXPECT_EQ(written.reader.graphs()[0].replays, 3u);
     EXPECT_EQ(written.reader.tracks()[0].graph_key, 16u);
+    EXPECT_EQ(written.reader.tracks()[0].clock_name, "hand");
     EXPECT_EQ(written.reader.clock_pairs().size(), 2u);
     EXPECT_EQ(collector.unresolved(), 3u);
     collector.remove_feed(feed);

@@ -19,6 +19,7 @@ namespace {
 
 // Far more than any run has; they bound what a hostile file can make us hold.
 constexpr std::size_t most_tracks = 131072;
+constexpr std::size_t most_clocks = 4096;
 constexpr std::size_t most_descriptions = 16384;
 constexpr std::size_t most_graphs = 65536;
 constexpr std::size_t most_kernels = 65536;
@@ -165,7 +166,17 @@ class IndexBuilder {
 
     void add_track(TrackInfo&& track) {
         if (index_.tracks.size() < most_tracks && known_tracks_.emplace(track.id, true).second) {
+            add_clock(track);
             index_.tracks.push_back(std::move(track));
+        }
+    }
+
+    /// The metadata is written before any device is met.
+    void add_clock(const TrackInfo& track) {
+        std::vector<ClockInfo>& clocks = index_.metadata.clocks;
+        if (!track.clock_name.empty() && clocks.size() < most_clocks &&
+            std::none_of(clocks.begin(), clocks.end(), [&](const ClockInfo& c) { return c.id == track.clock; })) {
+            clocks.push_back({track.clock, track.clock_name});
         }
     }
 

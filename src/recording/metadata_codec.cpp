@@ -311,6 +311,9 @@ void encode(const TrackInfo& from, Bytes& to) {
     if (from.kind == TrackKind::captured_graph) {
         fields.number(8, from.graph_key);
     }
+    if (!from.clock_name.empty()) {
+        fields.text(9, from.clock_name);
+    }
 }
 
 namespace {
@@ -351,6 +354,9 @@ bool decode(const std::byte* data, std::size_t size, TrackInfo& to) {
             break;
         case 8:
             to.graph_key = field.as_number();
+            break;
+        case 9:
+            to.clock_name = field.as_text();
             break;
         default:
             break;

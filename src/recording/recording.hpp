@@ -52,6 +52,7 @@ struct TrackInfo {
     std::string source;              // "cpu_tsc", …
     std::uint32_t sampled_every = 1; // scopes of this queue are timed in one step out of so many
     std::uint64_t graph_key = 0;     // of a captured_graph
+    std::string clock_name{};        // "cuda:0"; empty: the metadata names it, or nothing does
 };
 
 struct NameInfo {

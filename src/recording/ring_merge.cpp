@@ -27,7 +27,7 @@ void add_missing_track(Index& index, const RingRemainder& ring) {
             break;
         }
     }
-    if (track.source.empty() && !index.metadata.clocks.empty()) {
+    if (track.source.empty() && !index.metadata.clocks.empty() && index.metadata.clocks.front().id == 0) {
         track.clock = index.metadata.clocks.front().id;
         track.source = "cpu_" + index.metadata.clocks.front().name;
     }

@@ -229,6 +229,29 @@ TEST(RoundTrip, F7_a_second_append_leaves_every_earlier_byte_and_needs_no_flush_
     }
 }
 
+TEST(RoundTrip, a_clock_that_a_track_names_is_among_those_of_the_run) {
+    auto writer = Writer::create({}, full_metadata());
+    ASSERT_TRUE(writer.ok());
+    TrackInfo track;
+    track.id = 5;
+    track.kind = TrackKind::device_queue;
+    for (const auto& [clock, name] : {std::pair(9u, "opencl:1"), {9u, "another"}, {7u, "another"}, {11u, ""}}) {
+        track.clock = clock;
+        track.clock_name = name;
+        ASSERT_TRUE((*writer)->add_track(track).ok());
+        ++track.id;
+    }
+    auto reader = Reader::from_bytes((*writer)->snapshot());
+    ASSERT_TRUE(reader.ok());
+    EXPECT_EQ(reader->tracks()[0].clock_name, "opencl:1");
+    EXPECT_EQ(reader->tracks()[3].clock_name, "");
+    const std::vector<ClockInfo>& clocks = reader->metadata().clocks;
+    ASSERT_EQ(clocks.size(), 3u) << "the first name of a clock counts, and nobody named 11";
+    EXPECT_EQ(clocks[1].name, "cuda:0");
+    EXPECT_EQ(clocks[2].id, 9u);
+    EXPECT_EQ(clocks[2].name, "opencl:1");
+}
+
 TEST(RoundTrip, tracks_keep_their_own_order_and_sequences) {
     auto writer = Writer::create({}, full_metadata());
     ASSERT_TRUE(writer.ok());

@@ -574,6 +574,7 @@ std::uint64_t Writer::most_at_once() const {
 Status Writer::add_track(const TrackInfo& given) {
     TrackInfo track = given;
     track.name = bounded(std::move(track.name));
+    track.clock_name = bounded(std::move(track.clock_name));
     return state_->tell(state_->add_kept(ChunkType::tracks, track, state_->tracks), track);
 }
 Status Writer::add_name(const NameInfo& name) {

@@ -24,10 +24,10 @@ std::uint32_t blocks_for(std::uint32_t max_in_flight) {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(stamps / QueryRing::block + spare_blocks, most_blocks));
 }
 
-// Clocks of two queues may differ in their valid bits: each has a name of its own.
+// Clocks of two queues may differ in their valid bits: each has a name of its own, which tells no device.
 std::string next_clock_name() {
     static std::atomic<unsigned> next{0};
-    return "vulkan:" + std::to_string(next.fetch_add(1, std::memory_order_relaxed));
+    return "vulkan:queue-" + std::to_string(next.fetch_add(1, std::memory_order_relaxed));
 }
 
 } // namespace
