@@ -115,7 +115,7 @@ struct DeviceAccount {
 };
 
 /// What a step would take if its bytes were all that there is to do: those that leaf bricks on one place state, at the read
-/// bandwidth measured there. A lower bound where bricks state none. The gap to the period is kernels, what lies between
+/// bandwidth measured there, of all devices that may have shared them. A lower bound where bricks state none. The gap to the period is kernels, what lies between
 /// them, and the host: ns_per_step + kernel_excess + between_kernels + host = period.
 struct SpeedOfLight {
     std::string place; // "host", "cuda"
@@ -131,6 +131,7 @@ struct SpeedOfLight {
     Figure host_ns;            // before the first kernel and behind the last: launch, sampling, waiting
     std::string
         kernel_times; // what told kernels from the gaps between them: "kernel stamps", "trace"; empty: nothing did
+    std::uint64_t devices = 1; // of that backend, that may have shared the bytes
 };
 
 struct PhaseSummary {

@@ -143,6 +143,10 @@ ReportReader::TrackTotals& ReportReader::totals_of(const resolve::ResolvedBatch&
         RowSource source{info.source.empty() ? "unknown" : info.source};
         source.device = info.kind != recording::TrackKind::host_thread;
         source.place = place_of_track(facts_.metadata, info);
+        if (source.device) {
+            devices_[backend_of(source.name)].insert(source.place.empty() ? "clock " + std::to_string(info.clock)
+                                                                          : source.place);
+        }
         totals->track = info.id;
         totals->graph = graphs_.of_track(info.id);
         if (totals->graph != GraphTable::none) {
@@ -422,7 +426,7 @@ Report ReportReader::make(const ReportOptions& options, const resolve::Resolutio
     report.peaks = facts_.metadata.peaks;
     report.counters = processor_counters(facts_.counters);
     add_rows(report, options);
-    add_rooflines(report, damaged_);
+    add_rooflines(report, damaged_, devices_);
     add_tracks(report);
     add_labels(report);
     add_losses(report, resolution);

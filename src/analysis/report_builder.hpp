@@ -14,6 +14,7 @@
 #include "analysis/own_cost.hpp"
 #include "analysis/period_observer.hpp"
 #include "analysis/phase_statistics.hpp"
+#include "analysis/report_roofline.hpp"
 #include "analysis/row_table.hpp"
 #include "analysis/wall_clock.hpp"
 #include "plumb/result.hpp"
@@ -102,6 +103,7 @@ class ReportReader final : public read::Observer {
     std::vector<std::uint64_t> kept_steps_; // ids, sorted: when their samples were is kept
     std::uint64_t last_step_ = resolve::no_step;
     std::vector<std::unique_ptr<TrackTotals>> tracks_seen_; // by track index
+    DevicesOfBackends devices_;                             // with samples
     std::vector<LabelTotal> labels_;
     std::map<std::uint16_t, std::size_t> label_index_;
     bool damaged_ = false; // records are missing

@@ -88,7 +88,7 @@ void note_outdated_peaks(Report& report, Phase phase, const StepBytes& bytes) {
         if (row.key.phase != phase || row.parent || row.cut_by_neighbour != 0 || !share || *share <= believable_share) {
             continue;
         }
-        const Peaks* const peaks = peaks_of(report.peaks, row.device, row.source, row.place);
+        const Peaks* const peaks = peaks_of(report.peaks, row.device, row.source, row.place).peaks;
         const auto data = bytes.find(brick_of(row));
         const std::optional<double>& cache = peaks->last_level_cache_bytes.value;
         if (data == bytes.end() || (cache && data->second <= caches_exceeded * *cache)) {
@@ -99,7 +99,8 @@ void note_outdated_peaks(Report& report, Phase phase, const StepBytes& bytes) {
     if (worst == nullptr) {
         return;
     }
-    const std::string day = day_of(peaks_of(report.peaks, worst->device, worst->source, worst->place)->measured_unix_s);
+    const std::string day =
+        day_of(peaks_of(report.peaks, worst->device, worst->source, worst->place).peaks->measured_unix_s);
     char percent[32];
     std::snprintf(percent, sizeof percent, "%.0f", 100 * *worst->roof.memory_share.value);
     report.notes.push_back(worst->key.name + " moves " + percent + " % of the read bandwidth kept" +
@@ -216,7 +217,7 @@ void add_gaps(const Report& report, PhaseSummary& phase) {
 }
 
 /// Bytes per step of the leaf bricks of one phase on one place; a parent's would be counted twice.
-void add_speed_of_light(Report& report, PhaseSummary& phase) {
+void add_speed_of_light(Report& report, PhaseSummary& phase, const DevicesOfBackends& devices) {
     struct Sum {
         double bytes = 0;
         std::uint64_t without = 0;
@@ -229,7 +230,7 @@ void add_speed_of_light(Report& report, PhaseSummary& phase) {
         if (row.key.phase != phase.phase || row.parent) {
             continue;
         }
-        Sum& sum = places[row.device ? row.source.substr(0, row.source.find('_')) : "host"];
+        Sum& sum = places[row.device ? backend_of(row.source) : "host"];
         sum.device = sum.row == nullptr || sum.device == row.place ? row.place : std::string();
         sum.row = &row;
         sum.any = sum.any || row.bytes_per_step.value;
@@ -240,14 +241,19 @@ void add_speed_of_light(Report& report, PhaseSummary& phase) {
         if (!sum.any) {
             continue;
         }
-        const Peaks* const peaks = peaks_of(report.peaks, sum.row->device, sum.row->source, sum.device);
+        const PeaksOfPlace against = peaks_of(report.peaks, sum.row->device, sum.row->source, sum.device);
         SpeedOfLight light;
         light.place = place;
+        if (const auto seen = devices.find(place); sum.row->device && sum.device.empty() && seen != devices.end()) {
+            light.devices = seen->second.size();
+        }
+        // At best each reads an equal part, all at the same time.
+        const double of_one = sum.bytes / static_cast<double>(light.devices);
         light.bytes_per_step = stats::measured(sum.bytes);
         light.bricks_without_bytes = sum.without;
-        light.ns_per_step = speed_of_light_ns(light.bytes_per_step, peaks);
-        light.fits_cache = peaks != nullptr && peaks->last_level_cache_bytes.value &&
-                           sum.bytes <= *peaks->last_level_cache_bytes.value;
+        light.ns_per_step = speed_of_light_ns(stats::measured(of_one), against);
+        light.fits_cache = against.peaks != nullptr && against.peaks->last_level_cache_bytes.value &&
+                           of_one <= *against.peaks->last_level_cache_bytes.value;
         if (!light.ns_per_step.value) {
             light.reached_share = stats::absent(light.ns_per_step.reason);
         } else if (!(phase.period.mean_ns > 0)) {
@@ -260,31 +266,33 @@ void add_speed_of_light(Report& report, PhaseSummary& phase) {
     add_gaps(report, phase);
 }
 
-Figure excess_of(const Row& row, const Peaks* peaks) {
+Figure excess_of(const Row& row, const PeaksOfPlace& against) {
     if (row.roof.fits_cache) {
         return stats::absent(in_cache);
     }
-    const Figure light = speed_of_light_ns(row.bytes_per_step, peaks);
+    const Figure light = speed_of_light_ns(row.bytes_per_step, against);
     return light.value ? stats::measured(row.sum_per_step_ns / calls_together(row) - *light.value) : light;
 }
 
 } // namespace
 
-void add_rooflines(Report& report, bool damaged) {
+std::string backend_of(const std::string& source) { return source.substr(0, source.find('_')); }
+
+void add_rooflines(Report& report, bool damaged, const DevicesOfBackends& devices) {
     const StepBytes bytes = bytes_of_bricks(report);
     const bool f32_only = is_f32_model(report.description);
     for (auto* rows :
          {&report.bricks, &report.layers, &report.categories, &report.brick_layers, &report.graph_bricks}) {
         for (Row& row : *rows) {
-            const Peaks* const peaks = peaks_of(report.peaks, row.device, row.source, row.place);
+            const PeaksOfPlace against = peaks_of(report.peaks, row.device, row.source, row.place);
             RoofInput input = input_of(row, report, bytes, f32_only);
             input.damaged = damaged;
-            row.roof = roofline(input, peaks);
-            row.excess_per_step_ns = excess_of(row, peaks);
+            row.roof = roofline(input, against);
+            row.excess_per_step_ns = excess_of(row, against);
         }
     }
     for (PhaseSummary& phase : report.phases) {
-        add_speed_of_light(report, phase);
+        add_speed_of_light(report, phase, devices);
     }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analysis/planted_report_testing.hpp"
+#include "analysis/roofline.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb::analysis {
@@ -327,7 +328,9 @@ TEST(ReportRoofline, rows_of_several_devices_are_measured_only_where_these_are_a
     unlike.peaks(device_peaks("opencl:0", "slow", 100));
     unlike.peaks(device_peaks("opencl:1", "fast", 200));
     plant_devices(unlike, {"opencl:0", "opencl:1"});
-    EXPECT_FALSE(row_of(report_of(unlike).bricks, Phase::decode, "lm_head")->roof.share.value);
+    const Report of_unlike = report_of(unlike);
+    EXPECT_EQ(row_of(of_unlike.bricks, Phase::decode, "lm_head")->roof.share.reason, unlike_devices);
+    EXPECT_EQ(phase_of(of_unlike, Phase::decode)->speed_of_light.at(0).ns_per_step.reason, unlike_devices);
     Tape alike;
     alike.peaks(device_peaks("opencl:0", "same", 100));
     alike.peaks(device_peaks("opencl:1", "same", 100));
@@ -336,6 +339,19 @@ TEST(ReportRoofline, rows_of_several_devices_are_measured_only_where_these_are_a
     const Row* head = row_of(report.bricks, Phase::decode, "lm_head");
     EXPECT_EQ(head->place, "");
     EXPECT_NEAR(head->roof.memory_share.value.value(), 1, 1e-8);
+}
+
+TEST(ReportRoofline, F5_devices_that_share_the_bytes_of_a_step_have_their_bandwidths_together) {
+    Tape source;
+    source.peaks(device_peaks("opencl:0", "same", 100));
+    source.peaks(device_peaks("opencl:1", "same", 100));
+    plant_devices(source, {"opencl:0", "opencl:1"});
+    const Report both = report_of(source);
+    const auto& lights = phase_of(both, Phase::decode)->speed_of_light;
+    ASSERT_EQ(lights.size(), 1u);
+    EXPECT_EQ(lights[0].devices, 2u);
+    EXPECT_DOUBLE_EQ(lights[0].bytes_per_step.value.value(), 1.2e9);
+    EXPECT_DOUBLE_EQ(lights[0].ns_per_step.value.value(), 6e6) << "not 12 ms in a step of 10";
 }
 
 TEST(ReportRoofline, T7_a_brick_that_moves_more_than_the_kept_peak_is_told_once_a_phase) {

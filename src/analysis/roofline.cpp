@@ -110,14 +110,15 @@ Figure peak_flops_per_ns(const Peaks& peaks, bool f32_only) {
     return best == nullptr ? missing(peaks.f32_teraflops, "peak of flops") : stats::measured(1000 * *best->value);
 }
 
-Roofline roofline(const RoofInput& input, const Peaks* peaks) {
+Roofline roofline(const RoofInput& input, const PeaksOfPlace& against) {
+    const Peaks* const peaks = against.peaks;
     Roofline roof;
     roof.intensity = intensity_of(input);
     if (!known(input.bytes) && !known(input.flops)) {
         return without_shares(std::move(roof), not_given("bytes or flops", input.damaged).reason);
     }
     if (peaks == nullptr) {
-        return without_shares(std::move(roof), no_peaks);
+        return without_shares(std::move(roof), against.reason);
     }
     if (!(input.duration_ns > 0) || !std::isfinite(input.duration_ns)) {
         return without_shares(std::move(roof), "shorter than the clock can tell");
@@ -176,7 +177,7 @@ std::string place_of_clock(const std::string& clock) {
         return {};
     }
     const std::size_t end = std::min(clock.find_first_not_of("0123456789", colon + 1), clock.size());
-    return end > colon + 1 && (end == clock.size() || clock[end] == ' ' || clock[end] == ':') ? clock.substr(0, end)
+    return end > colon + 1 && (end == clock.size() || clock.find_first_of(" :#", end) == end) ? clock.substr(0, end)
                                                                                               : std::string();
 }
 
@@ -189,33 +190,31 @@ std::string place_of_track(const recording::Metadata& metadata, const recording:
     return clock == metadata.clocks.end() ? std::string() : place_of_clock(clock->name);
 }
 
-const Peaks* peaks_of(const std::vector<Peaks>& all, bool device, const std::string& source, const std::string& place) {
+PeaksOfPlace peaks_of(const std::vector<Peaks>& all, bool device, const std::string& source, const std::string& place) {
     const std::string wanted = !device ? "host" : !place.empty() ? place : source.substr(0, source.find('_')) + ":";
     const bool any_of_backend = device && place.empty();
-    const Peaks* found = nullptr;
+    PeaksOfPlace found;
     for (const Peaks& peaks : all) {
         if (any_of_backend ? peaks.place.compare(0, wanted.size(), wanted) != 0 : peaks.place != wanted) {
             continue;
         }
-        if (found != nullptr && found->name != peaks.name) {
-            return nullptr;
+        if (found.peaks != nullptr && found.peaks->name != peaks.name) {
+            return {nullptr, unlike_devices};
         }
-        found = found == nullptr ? &peaks : found;
+        found.peaks = found.peaks == nullptr ? &peaks : found.peaks;
     }
     return found;
 }
 
-Figure speed_of_light_ns(const Figure& bytes, const Peaks* peaks) {
+Figure speed_of_light_ns(const Figure& bytes, const PeaksOfPlace& against) {
     if (!known(bytes.value)) {
         return stats::absent(bytes.reason.empty() ? "no bytes were given" : bytes.reason);
     }
-    if (peaks == nullptr) {
-        return stats::absent(no_peaks);
+    if (against.peaks == nullptr) {
+        return stats::absent(against.reason);
     }
-    if (!usable(peaks->read_gigabytes_per_second)) {
-        return missing(peaks->read_gigabytes_per_second, "read bandwidth");
-    }
-    return stats::measured(*bytes.value / *peaks->read_gigabytes_per_second.value);
+    const Figure& bandwidth = against.peaks->read_gigabytes_per_second;
+    return usable(bandwidth) ? stats::measured(*bytes.value / *bandwidth.value) : missing(bandwidth, "read bandwidth");
 }
 
 } // namespace plumb::analysis

@@ -16,6 +16,9 @@ namespace plumb::analysis {
 /// Said wherever peaks are missing.
 inline constexpr char no_peaks[] = "no peaks in the recording: run `plumb selftest --peaks` where it is recorded";
 
+/// Where there are some, but not of one device for certain.
+inline constexpr char unlike_devices[] = "several unlike devices have peaks, and it is not known on which it ran";
+
 /// One call, or the mean of many. Bytes and flops absent: not given.
 struct RoofInput {
     std::optional<double> bytes;
@@ -29,8 +32,13 @@ struct RoofInput {
     bool f32_only = false;            // its products are of f32: the peak of bf16 is not theirs
 };
 
-/// `peaks` null: none in the recording.
-[[nodiscard]] Roofline roofline(const RoofInput& input, const Peaks* peaks);
+/// What a row is held against, or why there is nothing.
+struct PeaksOfPlace {
+    const Peaks* peaks = nullptr;
+    const char* reason = no_peaks;
+};
+
+[[nodiscard]] Roofline roofline(const RoofInput& input, const PeaksOfPlace& against);
 
 /// The largest of the measured arithmetic peaks, or that of f32, in flops per ns; absent with the reason.
 [[nodiscard]] Figure peak_flops_per_ns(const Peaks& peaks, bool f32_only = false);
@@ -45,12 +53,11 @@ struct RoofInput {
 [[nodiscard]] std::string place_of_track(const recording::Metadata& metadata, const recording::TrackInfo& track);
 
 /// The peaks of the place a row's samples come from: "host" where `device` is false, else `place`, and where that is not
-/// known the backend that `source` names: "cuda_event" -> "cuda:…". Null where there are none, or where the place is not known and
-/// devices of that backend differ.
-[[nodiscard]] const Peaks* peaks_of(const std::vector<Peaks>& all, bool device, const std::string& source,
+/// known the backend that `source` names: "cuda_event" -> "cuda:…". None where the place is not known and devices of that backend differ.
+[[nodiscard]] PeaksOfPlace peaks_of(const std::vector<Peaks>& all, bool device, const std::string& source,
                                     const std::string& place);
 
 /// Speed of light: the time that reading `bytes` takes at the peak bandwidth, in nanoseconds.
-[[nodiscard]] Figure speed_of_light_ns(const Figure& bytes, const Peaks* peaks);
+[[nodiscard]] Figure speed_of_light_ns(const Figure& bytes, const PeaksOfPlace& against);
 
 } // namespace plumb::analysis

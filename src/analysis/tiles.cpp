@@ -273,7 +273,7 @@ TileReport TileReportBuilder::build() {
 /// A tile runs on one core. What caches and registers can carry is not measured.
 static TilePeaks peaks_of_one_core(const std::vector<Peaks>& all) {
     TilePeaks one;
-    if (const Peaks* host = peaks_of(all, false, {}, {})) {
+    if (const Peaks* host = peaks_of(all, false, {}, {}).peaks) {
         const auto scaled = [](Figure figure, double unit) {
             figure.value = figure.value ? std::optional(*figure.value * unit) : figure.value;
             return figure;

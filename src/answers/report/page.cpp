@@ -166,6 +166,9 @@ void add_device_line(Page& page, const PhaseSummary& phase) {
 
 /// ", most in mlp_up 4.10 ms, lm_head 3.00 ms, attention 1.20 ms": what took longest beyond its bytes; empty where nothing is known.
 std::string most_excess(const Report& report, const PhaseSummary& phase, const SpeedOfLight& light) {
+    if (light.devices > 1) {
+        return {}; // sums of what devices did side by side are no parts of it
+    }
     constexpr std::size_t most = 3;
     std::vector<const Row*> rows;
     for (const Row& row : report.bricks) {
@@ -219,7 +222,8 @@ void add_light_lines(Page& page, const Report& report, const PhaseSummary& phase
         const double mb = light.bytes_per_step.value.value_or(0) / bytes_per_mb;
         std::string line = "light   " + printable(light.place, 20) + ": " + fixed(mb, decimals_for(mb, 3, 0, 3)) +
                            " MB/step take at least " + milliseconds(*light.ns_per_step.value) +
-                           " ms at the read bandwidth measured here";
+                           " ms at the read bandwidth measured here" +
+                           (light.devices > 1 ? ", of " + grouped(light.devices) + " devices together" : "");
         if (light.reached_share.value) {
             line += ", " + fixed(100 * *light.reached_share.value, 1) + " % of the mean period";
         }

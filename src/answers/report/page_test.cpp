@@ -74,6 +74,15 @@ unattributed             -        -        -          0.21      0.4      -      
     EXPECT_TRUE(contains(text, "\ncounters  2.50 instructions per cycle")) << text;
 }
 
+TEST(TextReport, F5_the_gap_of_several_devices_is_not_split_into_sums_of_all) {
+    Report report = only_decode(peaks_report());
+    report.phases[0].speed_of_light[0].devices = 2;
+    const std::string text = render_text(report);
+    EXPECT_TRUE(
+        contains(line_of(text, "light "), " ms at the read bandwidth measured here, of 2 devices together, 65.3"));
+    EXPECT_EQ(line_of(text, "gap "), "gap     host: kernels take 16.7 ms/step beyond that");
+}
+
 TEST(TextReport, one_row_without_a_figure_for_a_reason_of_its_own_is_one_row) {
     Report report = only_decode(healthy_report());
     report.bricks[1].gigabytes_per_second = missing("no samples");

@@ -174,8 +174,9 @@ template <class V>
 void describe(V& v, const SpeedOfLight& s) {
     v.type("speed of light", "What a step would take if its bytes were all that there is to do (roofline.md).");
     v("place", s.place, "`host`, or the backend of the devices: `cuda`");
+    v("devices", s.devices, "of that backend, that may have shared the bytes");
     v("bytes_per_step", s.bytes_per_step, "of the leaf bricks that state bytes");
-    v("ns_per_step", s.ns_per_step, "those bytes at the peak read bandwidth");
+    v("ns_per_step", s.ns_per_step, "those bytes at the peak read bandwidth of all `devices`");
     v("reached_share", s.reached_share, "`ns_per_step` of the mean period");
     v("fits_cache", s.fits_cache, "the bytes fit the last-level caches, so memory sets no such limit");
     v("bricks_without_bytes", s.bricks_without_bytes, "rows that state none: the figures above are lower bounds");
