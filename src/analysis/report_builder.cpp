@@ -25,6 +25,7 @@ bool asked_for(const ReportOptions& options, Phase phase) { return !options.phas
 
 /// Of each phase, and of what is timed in some steps only: how many calls of a brick run at once is alike in all.
 constexpr std::uint64_t most_kept_steps = 32;
+
 /// Leaf bricks of its rows that lie in none of its periods. Of what is timed in some steps only that is not known.
 double bricks_elsewhere_ns(const PhaseSummary& phase, const std::vector<Row>& categories) {
     double ns = phase.wall.bricks_outside_ns - phase.wall.sum_ns - phase.wall.bricks_idle_ns;
