@@ -14,11 +14,13 @@ import unittest
 PLUMB, MAKE_RECORDING, SOURCE = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
 SCRATCH = tempfile.TemporaryDirectory(prefix="plumb-cli-")
 FOLDER = pathlib.Path(SCRATCH.name)
+RINGS = tempfile.TemporaryDirectory(prefix="plumb-cli-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)  # of whom tests kill
 RECORDING = FOLDER / "run.plumb"
 HANG = 300  # seconds: no command takes as long, whatever the build and the machine
 HOSTILE = "a\"},{\n\t\x01<b>,;|\ufffd"
 
 ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith("PLUMB") and key != "NO_COLOR"}
+ENVIRONMENT["XDG_RUNTIME_DIR"] = RINGS.name
 
 
 def plumb(*words, stdout=subprocess.PIPE, **options):
