@@ -314,7 +314,8 @@ TEST_F(DrainTest, M4_a_busy_devices_clock_is_asked_again_before_it_ends_with_one
     timer_.ticks = 1'000;
     ASSERT_TRUE(drain.stop().ok());
     std::set<std::uint64_t> moments;
-    for (const recording::ClockPair& pair : reader().clock_pairs()) {
+    const recording::Reader written = reader();
+    for (const recording::ClockPair& pair : written.clock_pairs()) {
         if (pair.clock == 900) {
             moments.insert(pair.ticks);
         }

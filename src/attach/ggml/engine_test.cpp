@@ -307,7 +307,8 @@ TEST_F(AttachedEngine, each_part_of_a_prompt_counts_the_positions_that_are_in_th
                                return engine_.compute(compute, nullptr, &graph_);
                            }),
               0);
-    const Row* attention = row(report(), "attention", Phase::prefill);
+    const Report made = report();
+    const Row* attention = row(made, "attention", Phase::prefill);
     const double per_position = (8192 + 1024) / 256.0;
     EXPECT_EQ(attention->bytes_per_call.value, 64 + per_position * (4 + 8) / 2);
     EXPECT_EQ(attention->flops_per_call.value, 2 * 16 * (4 + 8) / 2);
@@ -322,7 +323,8 @@ TEST_F(AttachedEngine, of_a_view_of_the_cache_what_lies_between_its_elements_doe
     graph_.are_told.insert(graph_.are_told.begin() + 2, {&sum, &sum});
     std::int32_t position = 31;
     EXPECT_EQ(decode(1, &position), 0);
-    const Row* attention = row(report(), "attention", Phase::decode);
+    const Report made = report();
+    const Row* attention = row(made, "attention", Phase::decode);
     EXPECT_EQ(attention->bytes_per_call.value, 64 + 32 * (2 * 4096 + 1024) / 256);
     EXPECT_EQ(attention->flops_per_call.value, 32 * 2 * 16);
 }
@@ -336,7 +338,8 @@ TEST_F(AttachedEngine, a_graph_that_takes_no_rows_from_a_table_of_embeddings_has
 
 TEST_F(AttachedEngine, all_models_and_engines_of_a_process_are_described) {
     const auto described = [this](const std::string& key) {
-        for (const auto& [known, text] : report().description) {
+        const Report found = report();
+        for (const auto& [known, text] : found.description) {
             if (known == key) {
                 return text;
             }
