@@ -174,6 +174,8 @@ class PLUMB_API QueueTimer {
     /// Ended scopes of a group become ready as they ended; of another group than 0 perhaps never (not submitted): they hold
     /// back no other group. The token's own value: a command that runs out of order. Default: all are of group 0.
     [[nodiscard]] virtual std::uint64_t group_of(DeviceToken) noexcept { return 0; }
+    /// Device::name of the queue's device: its number depends on what its process may see, its name does not. Empty: not known.
+    [[nodiscard]] virtual std::string device_name() const { return {}; }
 };
 
 /// Told how far a measurement is: "read bandwidth, all cores", 3, 10. May be empty.

@@ -178,7 +178,7 @@ void add_launches(PathReport& report, const PathGraph& graph) {
 
 /// Share of the roofline of the place where it ran.
 Figure roofline_share(const GraphNode& node, const LaunchShape* shape, const recording::RunFacts& facts,
-                      const PathGraph::Origin& origin) {
+                      const std::vector<Peaks>& peaks, const PathGraph::Origin& origin) {
     RoofInput work;
     work.f32_only = is_f32_model(facts.descriptions);
     if (shape != nullptr && !std::isnan(shape->bytes)) {
@@ -188,18 +188,19 @@ Figure roofline_share(const GraphNode& node, const LaunchShape* shape, const rec
         work.flops = shape->flops;
     }
     work.duration_ns = static_cast<double>(node.duration_ns);
-    return roofline(work, peaks_of(facts.metadata.peaks, node.device, origin.source, origin.place)).share;
+    return roofline(work, peaks_of(peaks, node.device, origin.source, origin.place)).share;
 }
 
 std::vector<SlowKernel> slowest_kernels(const ExecGraph& graph, const KernelNames& names,
                                         const recording::RunFacts& facts,
                                         const std::vector<PathGraph::Origin>& origins) {
+    const std::vector<Peaks> peaks = peaks_of_run(facts);
     std::vector<SlowKernel> rows;
     for (const NodeId id : graph.slowest_kernels(most_kernels)) {
         SlowKernel row;
         row.node = id;
         row.file = names.file_of(graph, id);
-        row.roofline_share = roofline_share(graph[id], graph.launch_of(id), facts, origins[graph[id].track]);
+        row.roofline_share = roofline_share(graph[id], graph.launch_of(id), facts, peaks, origins[graph[id].track]);
         rows.push_back(std::move(row));
     }
     return rows;

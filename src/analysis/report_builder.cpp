@@ -424,7 +424,7 @@ Report ReportReader::make(const ReportOptions& options, const resolve::Resolutio
     report.sync_mode = facts_.metadata.sync_mode;
     report.own_cost = own_cost(facts_.metadata, facts_.counters, recorded_,
                                facts_.counters.records_removed != 0 || records_missing());
-    report.peaks = facts_.metadata.peaks;
+    report.peaks = peaks_of_run(facts_);
     report.counters = processor_counters(facts_.counters);
     add_rows(report, options);
     add_rooflines(report, damaged_, devices_);

@@ -157,7 +157,7 @@ TEST(ReportRoofline, T7_a_recording_without_peaks_says_what_to_run) {
 }
 
 /// Step after step of 10 ms: lm_head moves 600 MB and does 100 Mflop in 6 ms on one queue of each clock named.
-void plant_devices(Tape& source, const std::vector<std::string>& clocks) {
+void plant_devices(Tape& source, const std::vector<std::string>& clocks, const std::string& name = {}) {
     source.track(1);
     std::vector<std::uint32_t> queues;
     for (const std::string& clock : clocks) {
@@ -166,6 +166,7 @@ void plant_devices(Tape& source, const std::vector<std::string>& clocks) {
         info.kind = recording::TrackKind::device_queue;
         info.name = clock + " queue";
         info.source = "opencl_event";
+        info.device_name = name;
         source.device_track(info, clock);
         queues.push_back(info.id);
         source.work(info.id, Brick::lm_head, WorkQuantity::bytes, 6e8);
@@ -321,6 +322,28 @@ TEST(ReportRoofline, T7_rows_of_a_device_are_measured_against_the_peaks_of_that_
     const auto& lights = phase_of(report, Phase::decode)->speed_of_light;
     ASSERT_EQ(lights.size(), 1u);
     EXPECT_DOUBLE_EQ(lights[0].ns_per_step.value.value(), 3e6);
+}
+
+TEST(ReportRoofline, T7_a_device_has_the_peaks_of_its_name_whatever_number_its_process_gives_it) {
+    const auto head_of = [](const std::string& name) {
+        Tape source;
+        source.peaks(device_peaks("opencl:0", "slow", 100));
+        source.peaks(device_peaks("opencl:1", "fast", 200));
+        plant_devices(source, {"opencl:0"}, name);
+        const Report report = report_of(source);
+        const Row* head = row_of(report.bricks, Phase::decode, "lm_head");
+        EXPECT_EQ(head->place, "opencl:0");
+        EXPECT_EQ(report.peaks.at(0).place, "opencl:0");
+        EXPECT_EQ(report.peaks.at(0).name, name.empty() ? "slow" : name);
+        return *head;
+    };
+    EXPECT_NEAR(head_of("").roof.memory_share.value.value(), 1, 1e-8) << "older recordings tell no name";
+    EXPECT_NEAR(head_of("slow").roof.memory_share.value.value(), 1, 1e-8);
+    EXPECT_NEAR(head_of("fast").roof.memory_share.value.value(), 0.5, 1e-8) << "the process was shown the second alone";
+    const Row unmeasured = head_of("new");
+    EXPECT_FALSE(unmeasured.roof.memory_share.value);
+    EXPECT_NE(unmeasured.roof.share.reason.find("other devices than new"), std::string::npos)
+        << unmeasured.roof.share.reason;
 }
 
 TEST(ReportRoofline, rows_of_several_devices_are_measured_only_where_these_are_alike) {

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "analysis/loss_note.hpp"
+#include "base/peak_fields.hpp"
 #include "stats/figure.hpp"
 
 namespace plumb::analysis {
@@ -188,6 +189,44 @@ std::string place_of_track(const recording::Metadata& metadata, const recording:
     const auto clock = std::find_if(metadata.clocks.begin(), metadata.clocks.end(),
                                     [&](const recording::ClockInfo& known) { return known.id == track.clock; });
     return clock == metadata.clocks.end() ? std::string() : place_of_clock(clock->name);
+}
+
+namespace {
+
+Peaks unlike_the_kept(const std::string& name) {
+    Peaks peaks;
+    peaks.name = name;
+    for (const PeakField& field : peak_fields) {
+        peaks.*field.figure = stats::absent("the kept peaks are of other devices than " + name +
+                                            ": run `plumb selftest --peaks` where it is seen");
+    }
+    return peaks;
+}
+
+} // namespace
+
+std::vector<Peaks> peaks_of_run(const recording::RunFacts& facts) {
+    const std::vector<Peaks>& kept = facts.metadata.peaks;
+    std::vector<Peaks> peaks = kept;
+    for (const recording::TrackInfo& track : facts.tracks) {
+        const std::string place = place_of_track(facts.metadata, track);
+        const auto here =
+            std::find_if(peaks.begin(), peaks.end(), [&](const Peaks& known) { return known.place == place; });
+        if (place.empty() || track.device_name.empty() || (here != peaks.end() && here->name == track.device_name)) {
+            continue;
+        }
+        const std::string backend = place.substr(0, place.find(':') + 1);
+        const auto like = std::find_if(kept.begin(), kept.end(), [&](const Peaks& known) {
+            return known.name == track.device_name && known.place.compare(0, backend.size(), backend) == 0;
+        });
+        if (here == peaks.end() && like == kept.end()) {
+            continue;
+        }
+        Peaks& placed = here != peaks.end() ? *here : peaks.emplace_back();
+        placed = like != kept.end() ? *like : unlike_the_kept(track.device_name);
+        placed.place = place;
+    }
+    return peaks;
 }
 
 PeaksOfPlace peaks_of(const std::vector<Peaks>& all, bool device, const std::string& source, const std::string& place) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "plumb/roofline.hpp"
-#include "recording/recording.hpp"
+#include "recording/run_facts.hpp"
 
 namespace plumb::analysis {
 
@@ -51,6 +51,10 @@ struct PeaksOfPlace {
 
 /// The same of a queue's track; empty for a host thread.
 [[nodiscard]] std::string place_of_track(const recording::Metadata& metadata, const recording::TrackInfo& track);
+
+/// The kept peaks as the devices of a run have them: by the name of the device where its track tells it, since its index depends on
+/// what the process was shown. A device whose like was not measured has absent peaks, with the reason.
+[[nodiscard]] std::vector<Peaks> peaks_of_run(const recording::RunFacts& facts);
 
 /// The peaks of the place a row's samples come from: "host" where `device` is false, else `place`, and where that is not
 /// known the backend that `source` names: "cuda_event" -> "cuda:…". None where the place is not known and devices of that backend differ.

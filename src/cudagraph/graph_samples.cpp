@@ -279,6 +279,7 @@ bool GraphEntry::announce_track(QueueTimer* timer, ProbeKind kind) {
     const Vendor& vendor = *state_->driver().vendor;
     track.info.source = kind == ProbeKind::stamp ? vendor.stamp_source : vendor.graph_source;
     track.clock_name = graph_.device->timeline().clock_name();
+    track.info.device_name = graph_.device->timeline().device_name();
     const TrackChoice choice = graph_.account->choose_track(graph_.capture, track.info.source, track.clock_name,
                                                             [] { return record::new_process_track(); });
     track_ = choice.id;

@@ -64,6 +64,7 @@ DeviceCollector::DeviceTrack& DeviceCollector::add_locked(QueueTimer* timer, rec
         track.source = timer->source();
         if (!timer->clock_is_host()) {
             track.clock_name = timer->clock_name();
+            track.device_name = timer->device_name();
             track.clock = clock_id(track.clock_name, timer, track.id);
         }
         track.sampled_every = timer->sampled_by_step() ? static_cast<std::uint32_t>(device_every_) : 1;

@@ -314,6 +314,9 @@ void encode(const TrackInfo& from, Bytes& to) {
     if (!from.clock_name.empty()) {
         fields.text(9, from.clock_name);
     }
+    if (!from.device_name.empty()) {
+        fields.text(10, from.device_name);
+    }
 }
 
 namespace {
@@ -357,6 +360,9 @@ bool decode(const std::byte* data, std::size_t size, TrackInfo& to) {
             break;
         case 9:
             to.clock_name = field.as_text();
+            break;
+        case 10:
+            to.device_name = field.as_text();
             break;
         default:
             break;

@@ -53,6 +53,7 @@ struct TrackInfo {
     std::uint32_t sampled_every = 1; // scopes of this queue are timed in one step out of so many
     std::uint64_t graph_key = 0;     // of a captured_graph
     std::string clock_name{};        // "cuda:0"; empty: the metadata names it, or nothing does
+    std::string device_name{};       // of a queue's device, as Peaks::name; empty: not known
 };
 
 struct NameInfo {

@@ -238,12 +238,14 @@ TEST(RoundTrip, a_clock_that_a_track_names_is_among_those_of_the_run) {
     for (const auto& [clock, name] : {std::pair(9u, "opencl:1"), {9u, "another"}, {7u, "another"}, {11u, ""}}) {
         track.clock = clock;
         track.clock_name = name;
+        track.device_name = track.clock_name == "opencl:1" ? "a device" : "";
         ASSERT_TRUE((*writer)->add_track(track).ok());
         ++track.id;
     }
     auto reader = Reader::from_bytes((*writer)->snapshot());
     ASSERT_TRUE(reader.ok());
     EXPECT_EQ(reader->tracks()[0].clock_name, "opencl:1");
+    EXPECT_EQ(reader->tracks()[0].device_name, "a device");
     EXPECT_EQ(reader->tracks()[3].clock_name, "");
     const std::vector<ClockInfo>& clocks = reader->metadata().clocks;
     ASSERT_EQ(clocks.size(), 3u) << "the first name of a clock counts, and nobody named 11";

@@ -575,6 +575,7 @@ Status Writer::add_track(const TrackInfo& given) {
     TrackInfo track = given;
     track.name = bounded(std::move(track.name));
     track.clock_name = bounded(std::move(track.clock_name));
+    track.device_name = bounded(std::move(track.device_name));
     return state_->tell(state_->add_kept(ChunkType::tracks, track, state_->tracks), track);
 }
 Status Writer::add_name(const NameInfo& name) {

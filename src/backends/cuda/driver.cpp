@@ -327,6 +327,16 @@ Error error_of(const Driver& driver, CuResult result, const char* call, const st
                                  std::to_string(static_cast<int>(result)) + "); " + advice};
 }
 
+Result<std::string> device_name(const Driver& driver, Device device) {
+    std::array<char, 256> name{};
+    const int room = static_cast<int>(name.size()) - 1; // it stays terminated
+    const CuResult asked = driver.device_get_name(name.data(), room, device);
+    return asked == CuResult::success
+               ? Result<std::string>(name.data())
+               : Result<std::string>(
+                     error_of(driver, asked, "cuDeviceGetName", "see that the vendor's own tools list the device"));
+}
+
 RelaxedCapture::RelaxedCapture(const Driver& driver) noexcept
     : driver_(driver), status_(driver.thread_exchange_capture_mode(&outer_)) {}
 

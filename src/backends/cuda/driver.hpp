@@ -55,6 +55,9 @@ bool is_sticky(CuResult result) noexcept;
 /// "cuGraphInstantiateWithFlags: CUDA_ERROR_OUT_OF_MEMORY (2); <advice>" as an Error with the fitting code.
 Error error_of(const Driver& driver, CuResult result, const char* call, const std::string& advice);
 
+/// As the vendor calls it.
+Result<std::string> device_name(const Driver& driver, Device device);
+
 /// While it lives, nothing that the calling thread does can invalidate a capture of another thread: every thread of
 /// ours that calls the driver holds one.
 class RelaxedCapture {

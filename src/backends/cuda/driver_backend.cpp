@@ -35,21 +35,20 @@ Error no_devices(const Driver& calls, CuResult result, const char* call) {
 
 Result<plumb::Device> describe(const Driver& calls, int index) {
     Device handle = 0;
-    std::array<char, 256> name{};
     Uuid uuid{};
     if (const CuResult got = calls.device_get(&handle, index); got != CuResult::success) {
         return no_devices(calls, got, "cuDeviceGet");
     }
-    const int room = static_cast<int>(name.size()) - 1; // it stays terminated
-    if (const CuResult got = calls.device_get_name(name.data(), room, handle); got != CuResult::success) {
-        return no_devices(calls, got, "cuDeviceGetName");
+    Result<std::string> name = device_name(calls, handle);
+    if (!name) {
+        return Error{ErrorCode::unavailable, name.error().message};
     }
     if (const CuResult got = calls.device_get_uuid(&uuid, handle); got != CuResult::success) {
         return no_devices(calls, got, "cuDeviceGetUuid");
     }
     plumb::Device device;
     device.index = static_cast<std::uint32_t>(index);
-    device.name = name.data();
+    device.name = std::move(*name);
     device.driver = calls.vendor->version_words(calls.version);
     device.uuid = uuid_words(uuid, device.name);
     device.capabilities = calls.vendor->capabilities(calls);

@@ -123,6 +123,7 @@ TEST(Backend, devices_are_listed_with_name_uuid_and_driver) {
         const auto own = backend.make_queue_timer(1, nullptr, options); // a stream of its own
         ASSERT_TRUE(own.ok()) << own.error().message;
         EXPECT_EQ((*own)->clock_name(), "cuda:1");
+        EXPECT_EQ((*own)->device_name(), (*instances)[1].name);
         EXPECT_TRUE((*own)->floor_ns().ok());
     }
     EXPECT_EQ(vgpu::leaks(), "");

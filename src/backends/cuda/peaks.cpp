@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/peaks.hpp"
 
-#include <array>
 #include <memory>
 #include <string>
 
@@ -51,13 +50,12 @@ Result<Peaks> measure_device_peaks(const Driver& driver, std::uint32_t index, co
     if (driver.device_get(&device, static_cast<int>(index)) != CuResult::success) {
         return no_such_device(driver, index);
     }
-    std::array<char, 256> name{};
-    if (const CuResult asked = driver.device_get_name(name.data(), static_cast<int>(name.size()) - 1, device);
-        asked != CuResult::success) {
-        return error_of(driver, asked, "cuDeviceGetName", "peaks of this device are not measured");
+    const Result<std::string> name = device_name(driver, device);
+    if (!name) {
+        return name.error();
     }
 
-    Peaks peaks = unmeasured_peaks(std::string(driver.vendor->backend) + ":" + std::to_string(index), name.data(),
+    Peaks peaks = unmeasured_peaks(std::string(driver.vendor->backend) + ":" + std::to_string(index), *name,
                                    "not measured on CUDA devices");
     int cache = 0;
     const CuResult asked = driver.device_get_attribute(&cache, attribute_l2_cache_bytes, device);

@@ -37,6 +37,7 @@ class CudaQueueTimer final : public QueueTimer {
 
     const char* source() const noexcept override { return driver_.vendor->source; }
     std::string clock_name() const override { return timeline_->clock_name(); }
+    std::string device_name() const override { return timeline_->device_name(); }
     bool clock_is_host() const noexcept override { return false; }
     Result<DeviceClockPair> clock_pair() noexcept override { return timeline_->clock_pair(); }
     Result<Elapsed> duration(const DeviceSpan& span) override;

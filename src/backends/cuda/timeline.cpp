@@ -18,13 +18,12 @@ Error pending(const char* what) { return {ErrorCode::pending, what}; }
 
 } // namespace
 
-Timeline::Timeline(const Driver& driver, Context context, std::string clock_name, const HostClock* host_clock)
-    : driver_(driver), context_(context), host_clock_(clock::host_clock(host_clock)),
-      clock_name_(std::move(clock_name)) {}
+Timeline::Timeline(const Driver& driver, Context context, TimedDevice device, const HostClock* host_clock)
+    : driver_(driver), context_(context), host_clock_(clock::host_clock(host_clock)), device_(std::move(device)) {}
 
-Result<std::shared_ptr<Timeline>> Timeline::create(const Driver& driver, Context context, std::string clock_name,
+Result<std::shared_ptr<Timeline>> Timeline::create(const Driver& driver, Context context, TimedDevice device,
                                                    const HostClock* host_clock) {
-    std::shared_ptr<Timeline> timeline(new Timeline(driver, context, std::move(clock_name), host_clock));
+    std::shared_ptr<Timeline> timeline(new Timeline(driver, context, std::move(device), host_clock));
     if (Status opened = timeline->open(); !opened) {
         return opened.error();
     }

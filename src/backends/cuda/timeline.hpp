@@ -31,6 +31,12 @@ struct EventSpan {
     HostPlace begin_place; // on the common clock
 };
 
+/// What a context's times are of.
+struct TimedDevice {
+    std::string clock; // "cuda:0"
+    std::string name;  // as the vendor calls it
+};
+
 class Timeline {
   public:
     static constexpr std::size_t max_events = std::size_t{1} << 18; // of one context, in use and pooled
@@ -38,7 +44,7 @@ class Timeline {
 
     /// Takes its first events and anchors, and learns the tick; what a busy device does not answer within milliseconds is
     /// left to tend(). `host_clock` null: this machine's.
-    static Result<std::shared_ptr<Timeline>> create(const Driver& driver, Context context, std::string clock_name,
+    static Result<std::shared_ptr<Timeline>> create(const Driver& driver, Context context, TimedDevice device,
                                                     const HostClock* host_clock);
     ~Timeline();
     Timeline(const Timeline&) = delete;
@@ -80,7 +86,8 @@ class Timeline {
     [[nodiscard]] Status event_nodes();
 
     /// "cuda:0"; each further timeline of that device has a clock of its own, "cuda:0#2", also when the first has ended.
-    [[nodiscard]] const std::string& clock_name() const noexcept { return clock_name_; }
+    [[nodiscard]] const std::string& clock_name() const noexcept { return device_.clock; }
+    [[nodiscard]] const std::string& device_name() const noexcept { return device_.name; }
     /// What the event clock counts in, in nanoseconds; 0 while unknown.
     [[nodiscard]] double tick_ns() const noexcept;
     /// What empty pairs read when the tick was learnt, their middle in size; 0 while unknown.
@@ -108,7 +115,7 @@ class Timeline {
     };
     class Guard;
 
-    Timeline(const Driver& driver, Context context, std::string clock_name, const HostClock* host_clock);
+    Timeline(const Driver& driver, Context context, TimedDevice device, const HostClock* host_clock);
     /// Whether events may be asked for now; pending while that would break a capture.
     [[nodiscard]] Status askable() noexcept;
     /// The same, and the guard that the caller then holds.
@@ -134,7 +141,7 @@ class Timeline {
     Context context_;
     clock::HostClockSource host_clock_;
     Stream stream_ = nullptr;
-    std::string clock_name_;
+    TimedDevice device_;
     std::uint64_t base_ticks_ = 0; // the common clock when the base was recorded: a later timeline goes on near there
 
     std::mutex pool_mutex_;

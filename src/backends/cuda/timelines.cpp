@@ -70,14 +70,16 @@ void sweep(std::vector<TimelineEntry>& entries) {
     entries.erase(std::remove_if(entries.begin(), entries.end(), gone), entries.end());
 }
 
-Result<std::string> clock_of(const Driver& driver, Context context) {
+Result<TimedDevice> device_of(const Driver& driver, Context context) {
     const CurrentContext current(driver, context);
-    int device = 0;
+    Device device = 0;
     const CuResult asked = current.status() == CuResult::success ? driver.ctx_get_device(&device) : current.status();
     if (asked != CuResult::success) {
         return error_of(driver, asked, "cuCtxGetDevice", "give a stream of a context that still exists");
     }
-    return std::string(driver.vendor->backend) + ":" + std::to_string(device);
+    Result<std::string> name = device_name(driver, device);
+    return TimedDevice{std::string(driver.vendor->backend) + ":" + std::to_string(device),
+                       name ? std::move(*name) : std::string()}; // times do without a name
 }
 
 } // namespace
@@ -92,12 +94,13 @@ Result<std::shared_ptr<Timeline>> timeline_of(const Driver& driver, Stream strea
     if (driver.ctx_get_id != nullptr && driver.ctx_get_id(*context, &id) != CuResult::success) {
         id = 0;
     }
-    const Result<std::string> clock = clock_of(driver, *context);
-    if (!clock) {
-        return clock.error();
+    Result<TimedDevice> device = device_of(driver, *context);
+    if (!device) {
+        return device.error();
     }
+    const std::string clock = device->clock;
     // Making one takes milliseconds: that holds up only who asks for the same device.
-    const std::lock_guard making(maker_of(*clock));
+    const std::lock_guard making(maker_of(clock));
     std::size_t made_before = 0;
     {
         const std::lock_guard lock(timelines().mutex);
@@ -110,14 +113,14 @@ Result<std::shared_ptr<Timeline>> timeline_of(const Driver& driver, Stream strea
                 }
             }
         }
-        made_before = timelines().devices[*clock].clocks;
+        made_before = timelines().devices[clock].clocks;
     }
-    const std::string name = made_before == 0 ? *clock : *clock + "#" + std::to_string(made_before + 1);
-    Result<std::shared_ptr<Timeline>> made = Timeline::create(driver, *context, name, host_clock);
+    device->clock += made_before == 0 ? "" : "#" + std::to_string(made_before + 1);
+    Result<std::shared_ptr<Timeline>> made = Timeline::create(driver, *context, std::move(*device), host_clock);
     if (made) {
         const std::lock_guard lock(timelines().mutex);
         timelines().entries.push_back({&driver, *context, id, host_clock, *made});
-        ++timelines().devices[*clock].clocks;
+        ++timelines().devices[clock].clocks;
     }
     return made;
 }

@@ -42,6 +42,7 @@ class OpenClQueueTimer final : public QueueTimer {
     Result<double> floor_ns() override { return timeline_->floor_ns(); }
     std::vector<Capability> capabilities() const override { return capabilities_of(*timeline_, out_of_order_); }
     std::size_t in_flight() const noexcept override { return scopes_->in_flight(); }
+    std::string device_name() const override { return timeline_->device_name(); }
     std::uint64_t group_of(DeviceToken token) noexcept override { return out_of_order_ ? token.value : 0; }
 
   private:

@@ -63,6 +63,7 @@ TEST_F(OpenClTimer, T1_a_scope_reads_what_the_device_did_and_not_what_the_host_d
     EXPECT_LT(span->submitted_ticks, span->begin_ticks);
     EXPECT_STREQ(timer_->source(), "opencl_event");
     EXPECT_EQ(timer_->clock_name(), "opencl:0");
+    EXPECT_EQ(timer_->device_name(), device_text(vocl::driver(), vocl::device(), device_name).value());
 }
 
 TEST_F(OpenClTimer, F2_scopes_do_not_drain_the_queue_and_a_kernel_reads_its_own_length) {

@@ -54,6 +54,11 @@ Status OpenClTimeline::open() {
     clock_name_ = "opencl:" + (static_cast<std::size_t>(place) < devices->size()
                                    ? std::to_string(place)
                                    : "part-" + std::to_string(reinterpret_cast<std::uintptr_t>(device_)));
+    Result<std::string> name = device_text(driver_, device_, opencl::device_name);
+    if (!name) {
+        return name.error();
+    }
+    device_name_ = std::move(*name);
     std::size_t resolution = 0;
     const ClResult asked =
         driver_.get_device_info(device_, device_timer_resolution, sizeof resolution, &resolution, nullptr);

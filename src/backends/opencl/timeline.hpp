@@ -44,6 +44,7 @@ class OpenClTimeline {
 
     /// "opencl:0": devices in the order of enumerate().
     [[nodiscard]] const std::string& clock_name() const noexcept { return clock_name_; }
+    [[nodiscard]] const std::string& device_name() const noexcept { return device_name_; }
     /// CL_DEVICE_PROFILING_TIMER_RESOLUTION, at least 1.
     [[nodiscard]] std::uint64_t resolution_ns() const noexcept { return resolution_ns_; }
     [[nodiscard]] const OpenClDriver& driver() const noexcept { return driver_; }
@@ -81,6 +82,7 @@ class OpenClTimeline {
     DeviceId device_;
     clock::HostClockSource host_clock_;
     std::string clock_name_;
+    std::string device_name_;
     std::uint64_t resolution_ns_ = 1;
     bool has_device_timer_ = false;
     std::string timer_reason_;
