@@ -8,6 +8,7 @@
 #include <cstring>
 #include <iostream>
 
+#include "cli/help_text.hpp"
 #include "cli/nearest.hpp"
 #include "cli/output.hpp"
 
@@ -19,11 +20,6 @@ namespace {
 const CLI::App& reached(const CLI::App& root) {
     const std::vector<CLI::App*> chosen = root.get_subcommands();
     return chosen.empty() ? root : reached(*chosen.back());
-}
-
-std::string path_of(const CLI::App& app) {
-    const CLI::App* parent = app.get_parent();
-    return parent == nullptr ? app.get_name() : path_of(*parent) + " " + app.get_name();
 }
 
 std::vector<std::string> command_names(const CLI::App& app) {
@@ -208,58 +204,6 @@ std::vector<const char*> without_separator(int argc, const char* const* argv) {
 
 } // namespace
 
-std::vector<std::string> choices_of(const CLI::Option& option) {
-    const std::string type = option.get_type_name();
-    const std::size_t open = type.find('{');
-    const std::size_t close = type.find('}');
-    std::vector<std::string> choices;
-    if (open == std::string::npos || close == std::string::npos || close < open) {
-        return choices;
-    }
-    for (std::size_t at = open + 1; at < close;) {
-        const std::size_t comma = std::min(type.find(',', at), close);
-        const std::string word = type.substr(at, comma - at);
-        choices.push_back(word.substr(0, word.find("->"))); // a transformer lists word->value
-        at = comma + 1;
-    }
-    return choices;
-}
-
-std::vector<std::string> flags_of(const CLI::Option& option) {
-    std::vector<std::string> flags;
-    for (const std::string& name : option.get_snames()) {
-        flags.push_back("-" + name);
-    }
-    for (const std::string& name : option.get_lnames()) {
-        flags.push_back("--" + name);
-    }
-    return flags;
-}
-
-std::string help_of(const CLI::App& app) {
-    return app.get_parent() == nullptr ? app.help() : app.help(path_of(*app.get_parent()));
-}
-
-std::vector<CLI::App*> visible_commands(const CLI::App& app) {
-    std::vector<CLI::App*> found;
-    for (CLI::App* command : const_cast<CLI::App&>(app).get_subcommands([](CLI::App*) { return true; })) {
-        if (!command->get_group().empty()) {
-            found.push_back(command);
-        }
-    }
-    return found;
-}
-
-std::vector<const CLI::Option*> visible_options(const CLI::App& app) {
-    std::vector<const CLI::Option*> found;
-    for (const CLI::Option* option : app.get_options()) {
-        if (!option->get_group().empty()) {
-            found.push_back(option);
-        }
-    }
-    return found;
-}
-
 int run(CLI::App& root, int argc, const char* const* argv, const int& exit_code) {
     const bool json = wants_json(argc, argv);
     // The library would take a mistyped command for an argument of the root.
@@ -272,7 +216,7 @@ int run(CLI::App& root, int argc, const char* const* argv, const int& exit_code)
         }
     }
     if (argc < 2) {
-        std::cerr << root.help();
+        std::cerr << help_of(root);
         return exit_bad_input;
     }
     refuse_other_numbers(root);

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/arguments.hpp"
 #include "cli/commands.hpp"
+#include "cli/help_text.hpp"
 #include "cli/output.hpp"
 
 namespace {

@@ -527,12 +527,14 @@ void add_decode(CLI::App& root, int& exit_code) {
     app.add_option("--backend", arguments->backend,
                    "Device to run on: cpu, cuda or opencl (its first device), cuda:1 or opencl:1 (its second), …")
         ->capture_default_str();
-    app.add_option("--graphs", arguments->graphs,
-                   "Decode steps as captured CUDA graphs: off, on, verify (each compared with its kernels one by one)")
-        ->transform(CLI::CheckedTransformer(
-            std::map<std::string, plumb::decoder::Graphs>{{"off", plumb::decoder::Graphs::off},
-                                                          {"on", plumb::decoder::Graphs::on},
-                                                          {"verify", plumb::decoder::Graphs::verify}}))
+    app.add_option_function<std::string>(
+           "--graphs",
+           [arguments](const std::string& word) {
+               using plumb::decoder::Graphs;
+               arguments->graphs = word == "on" ? Graphs::on : word == "verify" ? Graphs::verify : Graphs::off;
+           },
+           "Decode steps as captured CUDA graphs; verify: each compared with its kernels one by one")
+        ->check(CLI::IsMember({"off", "on", "verify"}))
         ->default_str("off");
     app.add_flag("--programmatic-launch", arguments->programmatic_launch,
                  "Launch each CUDA kernel while the one before it ends (compute capability 9 and 10)");
@@ -567,7 +569,8 @@ void add_decode(CLI::App& root, int& exit_code) {
         ->capture_default_str();
     app.add_option("--repeat-window", arguments->sampling.repeat_window, "Tokens that count as said lately")
         ->capture_default_str();
-    app.add_option("--out", arguments->out, "Recording to write (default run.plumb, or what PLUMB says)");
+    app.add_option("-o,--out", arguments->out, "Recording to write (default run.plumb, or what PLUMB says)")
+        ->type_name("FILE");
     app.add_option(
         "--tensors", arguments->tensors,
         "Tensors to look at: nonfinite, all, all+every=8+bricks=attention/lm_head+layers=0-3 (plumb diverge)");

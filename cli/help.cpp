@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/arguments.hpp"
 #include "cli/commands.hpp"
+#include "cli/help_text.hpp"
 #include "cli/nearest.hpp"
 #include "cli/output.hpp"
 #include "plumb/answer.hpp"
@@ -16,14 +16,6 @@ namespace {
 
 using namespace plumb::cli;
 
-std::string joined(const std::vector<std::string>& words, const char* between) {
-    std::string out;
-    for (const std::string& word : words) {
-        out += (out.empty() ? "" : between) + word;
-    }
-    return out;
-}
-
 std::string escaped(std::string text) {
     for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) {
         text.insert(at, 1, '\\');
@@ -31,50 +23,25 @@ std::string escaped(std::string text) {
     return text;
 }
 
-/// What may follow an option: its choices, or a word for the kind of value.
-std::string value_of(const CLI::Option& option) {
-    if (const auto choices = choices_of(option); !choices.empty()) {
-        return joined(choices, "|");
-    }
-    return option.get_items_expected_max() == 0 ? std::string() : option.get_type_name();
-}
-
-std::string meaning_of(const CLI::Option& option) {
-    return option.get_description() + (option.get_required() ? " (required)" : "") +
-           (option.get_default_str().empty() ? "" : " (default " + option.get_default_str() + ")");
-}
-
-std::string usage_of(const CLI::App& app, const std::string& path) {
-    std::string usage = path + " [OPTIONS]";
-    for (const CLI::Option* option : visible_options(app)) {
-        if (option->get_positional()) {
-            const std::string name = option->get_name();
-            usage += option->get_required() ? " " + name : " [" + name + "]";
-        }
-    }
-    return usage + (app.get_prefix_command() ? " -- COMMAND…" : visible_commands(app).empty() ? "" : " COMMAND");
-}
-
 void print_options(const CLI::App& app) {
     std::cout << "| option | value | meaning |\n|---|---|---|\n";
     for (const CLI::Option* option : visible_options(app)) {
-        const std::string names = option->get_positional() ? option->get_name() : joined(flags_of(*option), ", ");
-        std::cout << "| `" << escaped(names) << "` | " << escaped(value_of(*option)) << " | "
+        std::cout << "| `" << escaped(names_of(*option)) << "` | " << escaped(value_of(*option)) << " | "
                   << escaped(meaning_of(*option)) << " |\n";
     }
 }
 
-void print_command(const CLI::App& app, const std::string& path) {
-    std::cout << "\n## " << path << "\n" << app.get_description() << ".\n\n    " << usage_of(app, path) << "\n\n";
+void print_command(const CLI::App& app) {
+    std::cout << "\n## " << path_of(app) << "\n" << app.get_description() << ".\n\n    " << usage_of(app) << "\n\n";
     print_options(app);
     for (const CLI::App* command : visible_commands(app)) {
-        print_command(*command, path + " " + command->get_name());
+        print_command(*command);
     }
 }
 
 void print_markdown(const CLI::App& root) {
     std::cout << "# The command `plumb`\n\nMade by `plumb help --markdown`; a test compares the two.\n\n"
-              << root.get_description() << "\n\n| command | what it does |\n|---|---|\n";
+              << root.get_description() << ".\n\n| command | what it does |\n|---|---|\n";
     for (const CLI::App* command : visible_commands(root)) {
         std::cout << "| `plumb " << command->get_name() << "` | " << escaped(command->get_description()) << " |\n";
     }
@@ -83,7 +50,7 @@ void print_markdown(const CLI::App& root) {
               << " With `--json` an error is `{\"error\": \"…\"}` on standard output, else one line on standard error. "
                  "Colour appears only on a terminal and not where NO_COLOR is set.\n";
     for (const CLI::App* command : visible_commands(root)) {
-        print_command(*command, "plumb " + command->get_name());
+        print_command(*command);
     }
 }
 
@@ -96,24 +63,23 @@ std::string roff(const std::string& text) {
     return out + "\n";
 }
 
-void print_man_command(const CLI::App& app, const std::string& path) {
-    std::cout << ".SH " << roff(path) << roff(app.get_description() + ".") << ".PP\n" << roff(usage_of(app, path));
+void print_man_command(const CLI::App& app) {
+    std::cout << ".SH " << roff(path_of(app)) << roff(app.get_description() + ".") << ".PP\n" << roff(usage_of(app));
     for (const CLI::Option* option : visible_options(app)) {
-        const std::string names = option->get_positional() ? option->get_name() : joined(flags_of(*option), ", ");
-        std::cout << ".TP\n" << roff(names + " " + value_of(*option)) << roff(meaning_of(*option));
+        std::cout << ".TP\n" << roff(names_of(*option) + " " + value_of(*option)) << roff(meaning_of(*option));
     }
     for (const CLI::App* command : visible_commands(app)) {
-        print_man_command(*command, path + " " + command->get_name());
+        print_man_command(*command);
     }
 }
 
 void print_man(const CLI::App& root) {
     std::cout << ".TH PLUMB 1 \"\" \"" << root.version() << "\"\n.ad l\n.SH NAME\n"
               << roff("plumb - " + root.get_description()) << ".SH SYNOPSIS\n"
-              << roff(usage_of(root, "plumb")) << ".SH EXIT STATUS\n"
+              << roff(usage_of(root)) << ".SH EXIT STATUS\n"
               << roff(root.get_footer());
     for (const CLI::App* command : visible_commands(root)) {
-        print_man_command(*command, "plumb " + command->get_name());
+        print_man_command(*command);
     }
 }
 

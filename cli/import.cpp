@@ -129,7 +129,7 @@ void add_import(CLI::App& root, int& exit_code) {
            "trace", arguments->traces,
            "Traces, one for each rank, or folders of them: PyTorch profiler (Kineto) JSON, rocprofv3 JSON, SQLite "
            "exports of Nsight Systems and rpd; also as gzip")
-        ->type_name("FILE...")
+        ->type_name("FILE")
         ->required();
     app.add_option("-o,--out", arguments->options.out,
                    "Recording to write; of several they are numbered: run-0.plumb, run-1.plumb")

@@ -36,25 +36,32 @@ void occupy_standard_streams() {
 struct Command {
     std::string_view name;
     void (*add)(CLI::App&, int&);
+    const char* group; // its heading in help
 };
+
+constexpr char record[] = "Record", ask[] = "Ask a recording", show[] = "Show and hand on", other[] = "Other";
 
 /// In the order in which help lists them; the answers stand between the two.
 constexpr Command before_answers[] = {
+    {"run", add_run, record},
+    {"import", add_import, record},
 #if defined(PLUMB_CLI_DECODER)
-    {"decode", add_decode},
+    {"decode", add_decode, record},
 #endif
-    {"run", add_run},
+    {"recover", add_recover, record},
 };
 constexpr Command after_answers[] = {
-    {"page", add_page},         {"top", add_top},
-    {"trace", add_trace},       {"export", add_export},
-    {"sql", add_sql},           {"recover", add_recover},
-    {"import", add_import},
+    {"page", add_page, show},
+    {"top", add_top, show},
+    {"trace", add_trace, show},
+    {"export", add_export, show},
+    {"sql", add_sql, show},
 #if defined(PLUMB_CLI_DECODER)
-    {"model", add_model},
+    {"model", add_model, other},
 #endif
-    {"selftest", add_selftest}, {"completion", add_completion},
-    {"help", add_help},
+    {"selftest", add_selftest, other},
+    {"completion", add_completion, other},
+    {"help", add_help, other},
 };
 
 /// Those of that name, or all where it is empty. Whether there was one.
@@ -63,6 +70,7 @@ bool add_from(std::span<const Command> commands, CLI::App& root, int& exit_code,
     for (const Command& command : commands) {
         if (name.empty() || command.name == name) {
             command.add(root, exit_code);
+            root.get_subcommand(std::string(command.name))->group(command.group);
             any = true;
         }
     }
@@ -74,6 +82,7 @@ bool add_answers(CLI::App& root, int& exit_code, std::string_view name) {
     for (const AnswerInfo& info : known_answers()) {
         if (name.empty() || info.name == name) {
             add_answer(root, info, exit_code);
+            root.get_subcommand(info.name)->group(ask);
             any = true;
         }
     }
@@ -96,7 +105,7 @@ void add_commands(CLI::App& root, int& exit_code, std::string_view asked) {
 int run_guarded(int argc, const char* const* argv) {
     try {
         int exit_code = exit_ok;
-        CLI::App root("Where every microsecond of a token goes: profiles LLM inference, brick by brick.", "plumb");
+        CLI::App root("Where every microsecond of a token goes: profiles LLM inference, brick by brick", "plumb");
         root.set_version_flag("--version", "plumb " PLUMB_BUILD_VERSION, "Print the version");
         root.set_help_flag("-h,--help", "Print help");
         root.require_subcommand(1);

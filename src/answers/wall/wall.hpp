@@ -22,7 +22,7 @@ template <class V>
 void describe(V& v, WallOptions& o) {
     v("phase", o.phase, "Only the steps of one phase", {.choices = page::step_phases});
     v("step", o.step, "Only the step of this number", {.excludes = "phase slowest"});
-    v("slowest", o.slowest, "Also list so many of the slowest steps (at most 1000)", {.most = 1000});
+    v("slowest", o.slowest, "Also list so many of the slowest steps", {.most = 1000});
 }
 
 template <class V>
