@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 
 #include "cli/help_text.hpp"
@@ -210,6 +211,10 @@ int run(CLI::App& root, int argc, const char* const* argv, const int& exit_code)
     if (argc > 1 && argv[1][0] != '-') {
         const std::vector<std::string> commands = command_names(root);
         if (std::find(commands.begin(), commands.end(), argv[1]) == commands.end()) {
+            const std::string word = argv[1];
+            if (std::error_code none; std::filesystem::is_regular_file(word, none)) {
+                return say_error("\"" + word + "\" is a file, and a command comes first: plumb report " + word, json);
+            }
             return say_error(
                 with_hint("plumb has no command \"" + std::string(argv[1]) + "\"", nearest(argv[1], commands), root),
                 json);

@@ -45,6 +45,7 @@ class Arguments(Case):
     def test_a_mistyped_command_names_the_nearest(self):
         self.assert_bad_input(plumb("repotr", "x"), '"repotr"', "did you mean report?")
         self.assert_bad_input(plumb("xyzzy"), '"xyzzy"', "see plumb --help")
+        self.assert_bad_input(plumb(recording()), "is a file", f"plumb report {recording()}")
         self.assert_bad_input(plumb("help", "traec"), "did you mean trace?")
 
     def test_a_mistyped_option_names_the_nearest(self):
