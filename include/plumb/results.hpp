@@ -196,7 +196,7 @@ struct LossRow {
     std::uint64_t count = 0;
 };
 
-/// Our own cost in this run: scopes times the measured cost of one, plus the drain thread's CPU time.
+/// Our own cost in this run: scopes times the measured cost of one, plus the CPU time of the drain thread and of the one that serves captured graphs.
 struct OwnCost {
     Figure scope_ns, lap_ns, floor_ns; // measured on this machine when the run started
     Figure drain_cpu_ns;

@@ -185,6 +185,7 @@ class ProbeBench {
         probes->collect(round);
         tracks.insert(tracks.end(), round.tracks.begin(), round.tracks.end());
         samples.insert(samples.end(), round.samples.begin(), round.samples.end());
+        cpu_ns += round.cpu_ns;
         for (recording::GraphInfo& info : round.graphs) {
             rows[info.key] = std::move(info);
         }
@@ -245,6 +246,7 @@ class ProbeBench {
     std::vector<drain::FeedTrack> tracks;
     std::vector<drain::DeviceSample> samples;
     std::map<std::uint64_t, recording::GraphInfo> rows;
+    std::uint64_t cpu_ns = 0; // of the thread that builds twins
 
   private:
     static Name name_of(std::size_t index) { return Name{static_cast<std::uint16_t>(first_name + index)}; }

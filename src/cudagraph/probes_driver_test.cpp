@@ -111,6 +111,19 @@ TEST(ProbesDriver, steps_beside_the_building_of_a_twin_are_marked) {
 }
 
 /// The driver serialises launches of one executable; plain and twin are two.
+TEST(ProbesDriver, the_building_of_a_twin_is_a_part_of_our_own_cost) {
+    ProbeBench bench;
+    const KnownGraph graph = capture_scopes(bench, 64);
+    const auto probe = bench.captured(7, graph);
+    bench.replay_until(*probe, graph, 100, [&] { return bench.row(7).instrumented != 0; });
+    bench.settle();
+    bench.collect();
+    EXPECT_GT(bench.cpu_ns, 10'000u) << "more than rounds without work take";
+    const std::uint64_t built = bench.cpu_ns;
+    bench.collect();
+    EXPECT_LT(bench.cpu_ns - built, built) << "what was told once is not told again";
+}
+
 TEST(ProbesDriver, replays_of_one_graph_on_two_streams_do_not_overlap) {
     ProbeOptions options;
     options.every = 3;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/os.hpp"
 #include "cudagraph/graph_entry.hpp"
 
 namespace plumb::cudagraph {
@@ -173,6 +174,7 @@ void ProbesState::collect(drain::FeedRound& round, bool all) {
         return;
     }
     static_cast<void>(read_samples());
+    round.cpu_ns += worker_cpu_ns_.exchange(0);
     {
         const std::lock_guard lock(mutex_);
         unresolved.fetch_sub(samples_.size(), std::memory_order_relaxed);
@@ -269,7 +271,11 @@ void ProbesState::run() {
     while (!stop_) {
         const std::uint64_t seen = requests_;
         lock.unlock();
+        const std::int64_t before = base::thread_cpu_ns();
         const bool more = round();
+        if (recording()) {
+            worker_cpu_ns_.fetch_add(static_cast<std::uint64_t>(base::thread_cpu_ns() - before));
+        }
         lock.lock();
         if (more) {
             continue;

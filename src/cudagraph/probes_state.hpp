@@ -137,8 +137,9 @@ class ProbesState : public std::enable_shared_from_this<ProbesState> {
     bool stop_ = false;
     bool started_ = false;
     std::uint64_t requests_ = 0;
-    std::uint64_t answered_ = 0;       // requests that a finished round has seen
-    std::atomic<bool> pending_{false}; // relaxed: a hint to look sooner
+    std::uint64_t answered_ = 0;                  // requests that a finished round has seen
+    std::atomic<bool> pending_{false};            // relaxed: a hint to look sooner
+    std::atomic<std::uint64_t> worker_cpu_ns_{0}; // while something is recorded, and not handed over yet
 
     std::shared_ptr<ProbesState> abandoned_; // itself, in a forked child
 };

@@ -227,6 +227,7 @@ Status DeviceCollector::take_feeds(recording::Writer& writer) {
             add_locked(nullptr, std::move(track.info));
         }
     }
+    feeds_cpu_ns_ += round.cpu_ns;
     take_samples(round);
     graphs_.insert(graphs_.end(), round.graphs.begin(), round.graphs.end());
     take_checks(round);

@@ -55,6 +55,8 @@ class DeviceCollector {
     /// Scopes whose time never came, or has not come yet.
     [[nodiscard]] std::uint64_t unresolved() const noexcept;
     [[nodiscard]] std::uint64_t dropped_checks() const noexcept;
+    /// CPU time of the feeds' own threads, as far as collect() was told. The drain's to ask.
+    [[nodiscard]] std::uint64_t feeds_cpu_ns() const noexcept { return feeds_cpu_ns_; }
     /// Records written so far by device track.
     [[nodiscard]] std::map<std::uint32_t, std::uint64_t> written() const;
 
@@ -130,6 +132,7 @@ class DeviceCollector {
     std::deque<recording::ClockPair> pairs_;     // not written yet
     std::uint64_t lost_checks_ = 0;              // because too many were not written yet
     std::uint64_t failed_ = 0;
+    std::uint64_t feeds_cpu_ns_ = 0; // the drain's
     mutable std::mutex feeds_mutex_; // held while feeds are asked, so that none dies meanwhile
     std::vector<DeviceFeed*> feeds_;
 };

@@ -523,7 +523,11 @@ TEST(DeviceFeed, its_samples_lie_on_its_own_track_and_its_rows_in_the_recording)
     row.replays = 3;
     feed.next.graphs.push_back(row);
     feed.lost = 2;
+    feed.next.cpu_ns = 40;
     ASSERT_TRUE(collector.collect(*writer).ok());
+    feed.next.cpu_ns = 2;
+    ASSERT_TRUE(collector.collect(*writer).ok());
+    EXPECT_EQ(collector.feeds_cpu_ns(), 42u);
     ASSERT_TRUE(collector.write_clock_pairs(*writer).ok());
     Written written(*writer);
     EXPECT_EQ(written.records[500],

@@ -38,6 +38,7 @@ struct FeedRound {
     std::vector<DeviceSample> samples;
     std::vector<recording::GraphInfo> graphs; // rows that changed
     std::vector<recording::TensorCheck> checks;
+    std::uint64_t cpu_ns = 0; // that threads of the feeds' own took since the last round
 };
 
 class DeviceFeed {

@@ -244,7 +244,7 @@ Status Drain::round(bool all) {
     }
     if (status.ok() && (all || now >= next_clock_pair_)) {
         next_clock_pair_ = now + clock_pair_interval;
-        cpu_ns_ = static_cast<std::uint64_t>(base::thread_cpu_ns());
+        cpu_ns_ = static_cast<std::uint64_t>(base::thread_cpu_ns()) + collector_.feeds_cpu_ns();
         status = write_clock_pairs();
         if (status.ok()) {
             status = write_counters();

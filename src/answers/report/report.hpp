@@ -343,7 +343,8 @@ void describe(V& v, const Report& r) {
         own("scope_ns", r.own_cost.scope_ns, "cost of one, measured on this machine when the run started");
         own("lap_ns", r.own_cost.lap_ns, "the same of a lap");
         own("floor_ns", r.own_cost.floor_ns, "what an empty scope reads");
-        own("drain_cpu_ns", r.own_cost.drain_cpu_ns, "CPU time of the drain thread");
+        own("drain_cpu_ns", r.own_cost.drain_cpu_ns,
+            "CPU time of the drain thread, and of the one that serves captured graphs");
         own("wall_share", r.own_cost.wall_share, "scopes × their cost, plus the drain, of the wall clock");
     });
     v("clock", r.clock, "what turned ticks into nanoseconds");

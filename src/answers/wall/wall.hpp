@@ -162,7 +162,7 @@ void describe(V& v, const WallReport& r) {
     v.group("own_cost", "of the whole recording", [&](auto& own) {
         own("scope_ns", r.own_cost.scope_ns, "one scope, measured when the run began");
         own("lap_ns", r.own_cost.lap_ns, "one lap, measured when the run began");
-        own("drain_cpu_ns", r.own_cost.drain_cpu_ns, "CPU time of the thread that writes");
+        own("drain_cpu_ns", r.own_cost.drain_cpu_ns, "CPU time of the threads that write, and serve captured graphs");
         own("wall_share", r.own_cost.wall_share, "all of it");
     });
     v("notes", r.notes, "sentences the reader must know");
