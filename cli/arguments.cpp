@@ -117,6 +117,21 @@ std::string wrong_number(const CLI::App& app, const std::string& said) {
     return with_hint(path_of(app) + ": " + said, {}, app);
 }
 
+/// "--metric: 1 required TEXT:{p50,p90} missing", "--phase: At Most 1 required but received 2".
+std::string wrong_count(const CLI::App& app, const std::string& said) {
+    for (const CLI::Option* option : visible_options(app)) {
+        if (said.starts_with(option->get_name() + ": At Most 1 required")) {
+            return path_of(app) + ": " + names_of(*option) + " is given more than once; give it once";
+        }
+        if (said.starts_with(option->get_name() + ": ") && said.ends_with(" missing")) {
+            const std::vector<std::string> choices = choices_of(*option);
+            return path_of(app) + ": " + names_of(*option) +
+                   " needs a value: " + (choices.empty() ? value_of(*option) : joined(choices));
+        }
+    }
+    return with_hint(path_of(app) + ": " + said, {}, app);
+}
+
 std::string missing_word(const CLI::App& root, const std::string& said) {
     const CLI::App& app = reached(root);
     const std::vector<std::string> commands = command_names(app);
@@ -140,6 +155,9 @@ std::string sentence_of(const CLI::App& root, const CLI::ParseError& error) {
     }
     if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
         return wrong_number(app, error.what());
+    }
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+        return wrong_count(app, error.what());
     }
     return with_hint(path_of(app) + ": " + error.what(), {}, app);
 }

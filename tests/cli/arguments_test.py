@@ -101,6 +101,13 @@ class Arguments(Case):
         self.assert_bad_input(plumb("report"), "recording is required")
         self.assert_bad_input(plumb("recover", "a", "b"), '"b"')
 
+    def test_an_option_without_its_value_names_what_it_takes(self):
+        self.assert_bad_input(plumb("layers", "x", "--phase"),
+                              "error: plumb layers: --phase needs a value: decode, prefill or mixed\n")
+        self.assert_bad_input(plumb("trace", "x", "-o"), "error: plumb trace: -o, --output needs a value: FILE\n")
+        self.assert_bad_input(plumb("trace", "x", "--tracks", ","), "--tracks needs a value: T,T")
+        self.assert_bad_input(plumb("wall", "x", "--phase", "decode", "--phase", "mixed"), "--phase is given more than once")
+
     def test_errors_are_json_when_asked(self):
         for words in (["repotr", "--json"], ["report", "--json"], ["report", "--frob", "--json"],
                       ["report", FOLDER / "none", "--json"], ["recover", FOLDER / "none", "--json"],
