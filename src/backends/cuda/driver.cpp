@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/driver.hpp"
 
+#include <array>
 #include <string>
 #include <utility>
 
