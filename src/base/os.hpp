@@ -37,9 +37,9 @@ std::string command_line();
 std::string cpu_model();
 /// What the CPU is doing now, as far as this machine tells: "clock.cpu_mhz", "clock.governor", "load.average".
 std::vector<std::pair<std::string, std::string>> cpu_conditions();
-/// CPUs this process may run on, at least 1.
+/// CPUs that this process may use all of, at least 1: those it may run on, or fewer where a control group (of a container) limits its time.
 unsigned usable_cpus();
-/// Their numbers, in order; empty where this system does not tell.
+/// The numbers of those it may run on, in order; empty where this system does not tell.
 std::vector<int> usable_cpu_numbers();
 /// Binds the calling thread to one CPU; where that cannot be done it stays free.
 void bind_to_cpu(int cpu) noexcept;

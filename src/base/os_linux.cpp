@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "base/affinity_linux.hpp"
-#include "base/memory_linux.hpp"
+#include "base/control_groups_linux.hpp"
 #include "base/os.hpp"
 
 namespace plumb::base {
@@ -54,32 +54,65 @@ std::uint64_t field_in(const std::string& path, std::string_view name) {
     return 0;
 }
 
-/// A memory controller as cgroups(7) tells it, in both versions.
+/// Calls take(folder, version) for the group of this process with that controller, and for each above it. In a container its own folder
+/// may not be seen, but then that of the mount is its own.
+template <class Take>
+void for_each_group(const std::string& root, const std::string& controller, const Take& take) {
+    std::istringstream groups(read_text(root + "/proc/self/cgroup"));
+    for (std::string line; std::getline(groups, line);) { // "0::/group", or of version 1 "4:cpu,cpuacct:/group"
+        const std::size_t names = line.find(':');
+        const std::size_t path = names == std::string::npos ? names : line.find(':', names + 1);
+        if (path == std::string::npos) {
+            continue;
+        }
+        const std::string controllers = ',' + line.substr(names + 1, path - names - 1) + ',';
+        const bool second = controllers == ",,";
+        if (!second && controllers.find(',' + controller + ',') == std::string::npos) {
+            continue;
+        }
+        const std::string mount = root + "/sys/fs/cgroup" + (second ? "" : "/" + controller);
+        for (std::string group = line.substr(path + 1);; group.resize(std::min(group.rfind('/'), group.size() - 1))) {
+            take(mount + group, second ? 2 : 1);
+            if (group.empty()) {
+                break;
+            }
+        }
+    }
+}
+
+/// A memory controller as cgroups(7) tells it.
 struct MemoryFiles {
-    std::string_view controller; // in /proc/self/cgroup, before the group
-    const char *folder, *limit, *used;
+    const char *limit, *used;
     std::string_view given_back; // in memory.stat: caches that the kernel takes back first
 };
-constexpr MemoryFiles memory_files_2 = {"0::", "/sys/fs/cgroup", "/memory.max", "/memory.current", "inactive_file "};
-constexpr MemoryFiles memory_files_1 = {":memory:", "/sys/fs/cgroup/memory", "/memory.limit_in_bytes",
-                                        "/memory.usage_in_bytes", "total_inactive_file "};
+constexpr MemoryFiles memory_files_1 = {"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file "};
+constexpr MemoryFiles memory_files_2 = {"/memory.max", "/memory.current", "inactive_file "};
 
-/// What a group and each above it leave. In a container its folder may not be seen, but then that of the mount is its own.
-std::uint64_t room_in_group(const std::string& mount, const MemoryFiles& files, std::string group) {
-    std::uint64_t room = no_limit;
-    for (;;) {
-        const std::uint64_t limit = number_in(mount + group + files.limit);
-        const std::uint64_t used = number_in(mount + group + files.used);
-        if (limit != no_limit && used != no_limit) {
-            const std::uint64_t back = field_in(mount + group + "/memory.stat", files.given_back);
-            room = std::min(room, limit - std::min(limit, used - std::min(used, back)));
-        }
-        if (group.empty()) {
-            return room;
-        }
-        const std::size_t slash = group.rfind('/');
-        group.resize(slash == std::string::npos ? 0 : slash);
+std::uint64_t room_in_group(const std::string& folder, const MemoryFiles& files) {
+    const std::uint64_t limit = number_in(folder + files.limit);
+    const std::uint64_t used = number_in(folder + files.used);
+    if (limit == no_limit || used == no_limit) {
+        return no_limit;
     }
+    const std::uint64_t back = field_in(folder + "/memory.stat", files.given_back);
+    return limit - std::min(limit, used - std::min(used, back));
+}
+
+/// Microseconds of CPU time in so many of the clock; no_limit where a group has none.
+struct CpuQuota {
+    std::uint64_t quota = no_limit, period = no_limit;
+};
+
+CpuQuota quota_in_group(const std::string& folder, int version) {
+    CpuQuota found;
+    if (version == 1) {
+        return {number_in(folder + "/cpu.cfs_quota_us"), number_in(folder + "/cpu.cfs_period_us")};
+    }
+    const std::string text = read_text(folder + "/cpu.max"); // "400000 100000", "max 100000"
+    const std::size_t blank = std::min(text.find(' '), text.size());
+    std::from_chars(text.data(), text.data() + blank, found.quota);
+    std::from_chars(text.data() + std::min(blank + 1, text.size()), text.data() + text.size(), found.period);
+    return found;
 }
 
 struct ProcessStat {
@@ -213,10 +246,10 @@ std::vector<int> usable_cpu_numbers() {
 }
 
 unsigned usable_cpus() {
-    if (const std::size_t count = usable_cpu_numbers().size(); count != 0) {
-        return static_cast<unsigned>(count);
-    }
-    return static_cast<unsigned>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+    const std::size_t count = usable_cpu_numbers().size();
+    const auto told =
+        count != 0 ? static_cast<unsigned>(count) : static_cast<unsigned>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+    return std::min(told, cpus_allowed_under(""));
 }
 
 void bind_to_cpu(int cpu) noexcept {
@@ -266,16 +299,22 @@ std::uint64_t available_memory() { return available_memory_under(""); }
 std::uint64_t available_memory_under(const std::string& root) {
     const std::uint64_t of_kernel = field_in(root + "/proc/meminfo", "MemAvailable:") * 1024;
     std::uint64_t room = of_kernel == 0 ? no_limit : of_kernel;
-    std::istringstream groups(read_text(root + "/proc/self/cgroup"));
-    for (std::string line; std::getline(groups, line);) {
-        for (const MemoryFiles& files : {memory_files_2, memory_files_1}) {
-            if (const std::size_t at = line.find(files.controller); at != std::string::npos) {
-                room = std::min(room,
-                                room_in_group(root + files.folder, files, line.substr(at + files.controller.size())));
-            }
-        }
-    }
+    for_each_group(root, "memory", [&room](const std::string& folder, int version) {
+        room = std::min(room, room_in_group(folder, version == 1 ? memory_files_1 : memory_files_2));
+    });
     return room == no_limit ? 0 : std::max<std::uint64_t>(room, 1);
+}
+
+unsigned cpus_allowed_under(const std::string& root) {
+    std::uint64_t cpus = no_limit;
+    for_each_group(root, "cpu", [&cpus](const std::string& folder, int version) {
+        const CpuQuota time = quota_in_group(folder, version);
+        if (time.quota != no_limit && time.period != no_limit && time.period != 0) {
+            cpus =
+                std::min(cpus, std::max<std::uint64_t>(time.quota / time.period + (time.quota % time.period != 0), 1));
+        }
+    });
+    return static_cast<unsigned>(std::min<std::uint64_t>(cpus, std::numeric_limits<unsigned>::max()));
 }
 
 std::uint64_t thread_id() { return static_cast<std::uint64_t>(syscall(SYS_gettid)); }

@@ -24,7 +24,7 @@
 #include <sys/prctl.h>
 
 #include "base/affinity_linux.hpp"
-#include "base/memory_linux.hpp"
+#include "base/control_groups_linux.hpp"
 #endif
 
 namespace plumb::base {
@@ -214,7 +214,7 @@ TEST(Os, where_nobody_tells_the_cpus_asking_ends) {
 
 TEST(Os, a_thread_is_bound_to_one_cpu_of_those_it_may_use) {
     const std::vector<int> cpus = usable_cpu_numbers();
-    ASSERT_EQ(cpus.size(), usable_cpus());
+    ASSERT_GE(cpus.size(), usable_cpus()); // fewer where a control group limits their time
     std::vector<int> bound;
     std::thread([&] {
         bind_to_cpu(cpus.back());
@@ -261,16 +261,53 @@ TEST(Os, a_thread_that_leaves_a_cpu_may_run_where_it_might_before) {
 #endif
 
 #if defined(__linux__)
-TEST(Os, memory_is_available_as_far_as_every_group_of_the_process_allows) {
-    constexpr std::uint64_t gib = std::uint64_t{1} << 30;
-    const std::string root = testing::TempDir() + "plumb-memory-" + std::to_string(::getpid());
-    const auto available = [&](const std::map<std::string, std::string>& files) {
-        std::filesystem::remove_all(root);
+/// A system of these files, by their paths, in a folder that goes with it.
+struct FolderSystem {
+    explicit FolderSystem(const std::map<std::string, std::string>& files) {
         for (const auto& [name, text] : files) {
             std::filesystem::create_directories(std::filesystem::path(root + name).parent_path());
             std::ofstream(root + name) << text << '\n';
         }
-        return available_memory_under(root);
+    }
+    ~FolderSystem() { std::filesystem::remove_all(root); }
+    FolderSystem(const FolderSystem&) = delete;
+    FolderSystem& operator=(const FolderSystem&) = delete;
+    const std::string root = testing::TempDir() + "plumb-system-" + std::to_string(::getpid());
+};
+
+TEST(Os, cpus_are_those_whose_time_every_group_of_the_process_allows) {
+    const auto allowed = [](const std::map<std::string, std::string>& files) {
+        return cpus_allowed_under(FolderSystem(files).root);
+    };
+    constexpr unsigned any = std::numeric_limits<unsigned>::max();
+    std::map<std::string, std::string> files = {{"/proc/self/cgroup", "0::/pod/container"}};
+    EXPECT_EQ(allowed(files), any);
+    files["/sys/fs/cgroup/pod/container/cpu.max"] = "max 100000";
+    EXPECT_EQ(allowed(files), any) << "no limit";
+    files["/sys/fs/cgroup/pod/cpu.max"] = "400000 100000";
+    EXPECT_EQ(allowed(files), 4u) << "a group above has one";
+    files["/sys/fs/cgroup/pod/container/cpu.max"] = "150000 100000";
+    EXPECT_EQ(allowed(files), 2u) << "a part of a CPU runs on one";
+    files["/sys/fs/cgroup/pod/container/cpu.max"] = "1000 100000";
+    EXPECT_EQ(allowed(files), 1u);
+    EXPECT_EQ(allowed({{"/proc/self/cgroup", "0::/not/seen/here"}, {"/sys/fs/cgroup/cpu.max", "200000 100000"}}), 2u)
+        << "in a container";
+    files = {{"/proc/self/cgroup", "5:cpuset:/x\n4:cpu,cpuacct:/x"},
+             {"/sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "-1"},
+             {"/sys/fs/cgroup/cpu/x/cpu.cfs_period_us", "100000"}};
+    EXPECT_EQ(allowed(files), any) << "version 1";
+    files["/sys/fs/cgroup/cpu/x/cpu.cfs_quota_us"] = "300000";
+    EXPECT_EQ(allowed(files), 3u);
+    for (const char* damaged : {"", "x", "100000", "100000 0", "100000 x", "99999999999999999999 1"}) {
+        EXPECT_EQ(allowed({{"/proc/self/cgroup", "0::/\n\n:\n4"}, {"/sys/fs/cgroup/cpu.max", damaged}}), any)
+            << damaged;
+    }
+}
+
+TEST(Os, memory_is_available_as_far_as_every_group_of_the_process_allows) {
+    constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+    const auto available = [](const std::map<std::string, std::string>& files) {
+        return available_memory_under(FolderSystem(files).root);
     };
     std::map<std::string, std::string> files = {{"/proc/meminfo", "MemTotal: 99 kB\nMemAvailable:   8388608 kB"}};
     EXPECT_EQ(available(files), 8 * gib);
@@ -293,7 +330,6 @@ TEST(Os, memory_is_available_as_far_as_every_group_of_the_process_allows) {
     files["/sys/fs/cgroup/memory/memory.usage_in_bytes"] = "1073741824";
     EXPECT_EQ(available(files), 1 * gib) << "version 1, in a container";
     EXPECT_EQ(available({}), 0u) << "unknown";
-    std::filesystem::remove_all(root);
 }
 #endif
 
