@@ -174,6 +174,7 @@ class Lives(Case):
     def test_control_c_loses_the_open_window_alone(self):
         folder = pathlib.Path(tempfile.mkdtemp(dir=FOLDER))
         recording = folder / "run.plumb"
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # children would inherit that a shell's background job ignores it
         child = subprocess.Popen([PLUMB, "run", "-o", recording, "--kernels", "--", str(BUILT / "graph_engine"), "steps=1000000", "ranges"],
                                  env=CLEAN, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
